@@ -1,10 +1,10 @@
 //! Lists of requests by age.
 //!
-//! The links are in the slots of whoever keeps the requests; a list has only its ends. A request
-//! usually arrives at the moment it is inserted and goes to the end at once. A request that was held
-//! back goes where its arrival puts it, which may be in front of any number of others. When the search
-//! for that place gets long, the list also sorts its ages into a map. It gives the map up when the list
-//! is short again, or when as many requests have left as there are and nobody has looked.
+//! The links are in the slots of the owner of the requests; a list has only its ends. A request usually
+//! arrives at the moment it is inserted and goes to the end at once. A request that was held back goes
+//! to the place of its arrival, which may be in front of any number of requests. When the search for
+//! that place gets long, the list also sorts its ages into a map. It drops the map when the list is
+//! short again, or when enough requests have left without a use of the map.
 
 use crate::Tag;
 use crate::sorted_map::SortedMap;
@@ -13,16 +13,16 @@ use headtime_units::Time;
 /// No request: the end of a list.
 const NIL: u32 = u32::MAX;
 
-/// How many requests at each end a search looks at before the list is sorted into a map; a list that is
-/// shorter does without one. In tests so few that most lists have one.
+/// Number of requests at each end that a search inspects before the list is sorted into a map. A
+/// shorter list has no map. In tests the number is so low that most lists have a map.
 const LOOK_MAX: usize = if cfg!(test) { 4 } else { 32 };
 
-/// Where a request stands among all that were inserted: by arrival time, then by insertion.
+/// Position of a request among all that were inserted: by arrival time, then by insertion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age {
-    /// When it came.
+    /// Time of arrival.
     pub arrival: Time,
-    /// How many were inserted before it.
+    /// Number of requests inserted earlier.
     pub turn: u64,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// In no list.
+    /// Builds a node that is in no list.
     pub const fn new(arrival: Time, turn: u64) -> Node {
         Node {
             age: Age { arrival, turn },
@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// The requests before and after it in its list.
+    /// The requests before and after this one in its list.
     pub fn neighbours(&self) -> [Option<Tag>; 2] {
         [self.prev, self.next].map(|at| (at != NIL).then_some(Tag(at)))
     }
@@ -62,9 +62,9 @@ pub(crate) struct AgeList {
     head: u32,
     tail: u32,
     len: usize,
-    /// All of them while it pays, else empty.
+    /// All requests by age while the map pays, else empty.
     by_age: SortedMap<Age, Tag>,
-    /// How many have left since somebody looked there.
+    /// Number of requests that have left since the last use of the map.
     unused: usize,
 }
 
@@ -105,7 +105,7 @@ impl AgeList {
         })
     }
 
-    /// Inserts a request behind all that are older. It has its age and must be in no list.
+    /// Inserts a request behind all older requests. The request has its age and must be in no list.
     pub fn link<S: Linked>(&mut self, slots: &mut [S], tag: Tag) {
         let age = slots[tag.index()].node().age;
         let prev = self.older(slots, age);
@@ -129,7 +129,7 @@ impl AgeList {
         if !self.by_age.is_empty() {
             self.unused += 1;
             if self.len < LOOK_MAX || self.unused > self.len {
-                // To sort as many again costs each of those that left one step.
+                // Sorting the rest again costs no more than one step for each request that left.
                 self.by_age.clear();
             } else {
                 let there = self.by_age.remove(&age);
@@ -142,13 +142,13 @@ impl AgeList {
         }
     }
 
-    /// The youngest of those older than `age`.
+    /// Returns the youngest request that is older than `age`.
     fn older<S: Linked>(&mut self, slots: &[S], age: Age) -> u32 {
         if self.tail == NIL || slots[self.tail as usize].node().age < age {
             return self.tail;
         }
         if self.by_age.is_empty() {
-            // What was held back is mostly among the oldest.
+            // A request that was held back is usually among the oldest.
             let (mut prev, mut next) = (self.tail, self.head);
             for _ in 0..LOOK_MAX {
                 #[cfg(test)]
@@ -157,7 +157,8 @@ impl AgeList {
                     return prev;
                 }
                 prev = slots[prev as usize].node().prev;
-                // The last one is younger, so that there is a next until one is.
+                // The last request is younger. So the loop finds a younger request before the list
+                // ends.
                 let node = slots[next as usize].node();
                 if node.age > age {
                     return node.prev;
@@ -179,7 +180,7 @@ impl AgeList {
             .map_or(NIL, |(_, older)| older.0)
     }
 
-    /// Makes two requests neighbours; either may be the end of the list.
+    /// Makes two requests neighbours. `NIL` stands for an end of the list.
     fn join<S: Linked>(&mut self, slots: &mut [S], prev: u32, next: u32) {
         match prev {
             NIL => self.head = next,
@@ -207,7 +208,8 @@ mod tests {
         Request::new(Tag(tag), Op::Read, Extent::at(0, 8), arrival)
     }
 
-    /// Requests that were held back, `of_old` by `of_old`, come in front of as many that arrived later.
+    /// Inserts requests that were held back, in `of_old` interleaved sequences, in front of `many`
+    /// later arrivals.
     fn steps_of(many: u32, of_old: u32) -> u64 {
         let mut requests = Requests::new(1);
         for tag in 0..many {
@@ -215,7 +217,7 @@ mod tests {
         }
         let steps = steps::of(|| {
             for turn in 0..many {
-                // One by one from as many beginnings, as requests to as many places are let go.
+                // Each sequence is in order of age, as when requests are released at several places.
                 let arrival = u64::from(turn % of_old * many + turn / of_old);
                 requests.insert(ALL, request(many + turn, arrival));
             }
@@ -232,7 +234,7 @@ mod tests {
     fn requests_held_back_find_their_place_without_a_look_at_all_that_came_later() {
         for of_old in [1, 2, 3, 50] {
             let steps = steps_of(10_000, of_old);
-            // Once all of them, to sort them; then a few for each.
+            // Each request once, to sort the list; then a few for each insertion.
             assert!(steps < 10_000 * 7, "{steps} steps, {of_old} at a time");
         }
     }
@@ -258,12 +260,12 @@ mod tests {
         }
     }
 
-    /// One request was held back, and after it none for long: the list is as it was before.
+    /// One request was held back, and then none for long. The list drops its map.
     #[test]
     fn a_map_in_which_nobody_looks_is_given_up() {
         const MANY: u32 = 4 * LOOK_MAX as u32;
         let node = |arrival: u32| Node::new(Time::from_nanos(arrival.into()), arrival.into());
-        // The last one comes in the middle of the others.
+        // The last request belongs in the middle of the others.
         let mut nodes: Vec<Node> = (0..MANY).map(|turn| node(10 * turn)).collect();
         nodes.push(node(5 * MANY + 1));
         let mut list = AgeList::EMPTY;

@@ -2,67 +2,72 @@
 //!
 //! # Rule
 //!
-//! It keeps synchronous requests (reads, and writes that somebody waits for) and asynchronous requests
-//! apart, each by address and by age, and serves them in batches. A batch of synchronous requests lasts
-//! for as long as nobody else wants the disk, and then for `read_batch_expire`. A batch of asynchronous
-//! requests lasts for `write_batch_expire` or a number of requests, which adapts so that both come to the
-//! same. A new batch begins when the drive has finished all requests of the old one. If the drive had none
-//! then, it begins at the oldest request.
+//! The scheduler separates synchronous requests (reads, and writes that a client waits for) from
+//! asynchronous requests. Each kind is sorted by address and by age, and is served in batches. A batch of
+//! synchronous requests lasts while only this kind is queued, and then for `read_batch_expire`. A batch of
+//! asynchronous requests lasts for `write_batch_expire` or a number of requests. This number adapts so that
+//! both limits are reached at the same time. A new batch begins when the drive has finished all requests of
+//! the old batch. If the drive is empty at the change, the new batch begins at the oldest request.
 //!
-//! Inside a batch the request goes next that is the cheapest to reach from where the last one ended. Ahead
-//! costs the distance; up to 512 MiB behind costs twice that; what is farther behind is left for the next
-//! sweep. At most once in `read_expire` (`write_expire`) it looks at the age of the oldest request, and
-//! serves that one if it has expired.
+//! Inside a batch, the next request is the cheapest one to reach from the end of the last request. A seek
+//! ahead costs its distance. A seek of up to 512 MiB back costs twice its distance. A request farther
+//! behind is left for the next sweep. At most once in `read_expire` (`write_expire`) the scheduler checks
+//! the age of the oldest request, and serves it if it has expired.
 //!
-//! Before it serves a synchronous request it looks at the process whose synchronous request was served
-//! last. It waits for that process to ask again, for up to `antic_expire` after its request is done,
-//! unless one of these holds:
+//! Before the scheduler serves a synchronous request, it considers the process whose synchronous request
+//! was served last. It waits for the next request of that process, for up to `antic_expire` after the last
+//! request is done, unless one of these holds:
 //!
-//! 1. The request is of this process, or the process has another one queued.
-//! 2. It has waited that long already.
-//! 3. The request is close: at most 4 MiB ahead of the end of the last one or 2 MiB behind, twice as
-//!    far for each tick since; or nearer than what this process asks for on average.
-//! 4. The process thinks, on average, for longer than `antic_expire` before it asks again.
-//! 5. The oldest request has expired, if this is looked at just now. That does not end a wait.
+//! 1. The request to serve is from this process, or the process has another request queued.
+//! 2. The scheduler has waited that long already.
+//! 3. The request is close. The limit is 4 MiB ahead of the end of the last request or 2 MiB behind, and
+//!    doubles during a wait with each tick since the completion. A request nearer than this process's mean
+//!    seek distance is close too.
+//! 4. The process thinks, on average, for longer than `antic_expire` before its next request.
+//! 5. The oldest request has expired, and its age is due for a check. An expiry does not end a wait under
+//!    way.
 //!
-//! While the request of the process is in the drive no time runs; then a timer does. A request that arrives
-//! ends the wait if one of the conditions holds for it. After a wait in vain the next request goes,
-//! whichever process it is of, and what was served last decides whom to wait for next. A close request of
-//! another process counts as one of the process that is waited for, and its owner is the next to be waited
-//! for.
+//! While the request of the process is in the drive, the time limit does not run. It starts with the
+//! completion. A request that arrives ends the wait if one of the conditions holds for it. After a wait in
+//! vain, the next request of any process goes, and the request served last decides which process to wait
+//! for next. A close request of another process counts for the statistics of the awaited process. The owner
+//! of the close request is the next process to wait for.
 //!
-//! A process is what [`Origin::process`](crate::Origin::process) says. If all requests name one process,
-//! the scheduler holds nothing back but others' writes, and is a one-way elevator with batches and
-//! expiries.
+//! Processes are distinguished by [`Origin::process`](crate::Origin::process). If all synchronous requests
+//! name one process, the scheduler holds back only writes of other processes. It is then a one-way elevator
+//! with batches and expiries.
 //!
-//! Times are in ticks of a timer ([`Hz`]), with all that follows. At 250 ticks per second a wait ends with
-//! the tick under way, after 0 to 4 ms. Averages are integers with the kernel's rounding: a process that
-//! does not think at all seems to think for 4, 2, 1, 1, 1 and then 0 ticks. At 250 per second, where the
-//! limit is 1, nobody waits for it after its second and third request.
+//! Times are in ticks of a timer ([`Hz`]), with all consequences. At 250 ticks per second a wait ends with
+//! the current tick, after 0 to 4 ms. Averages are integers with the kernel's rounding. The mean think time
+//! of a process that never thinks starts at 4, 2, 1, 1, 1 and then 0 ticks. At 250 ticks per second, where
+//! the limit is 1, the scheduler therefore does not wait for this process after its second and third
+//! request.
 //!
 //! # Bound
 //!
 //! Soft, and in time: once per `read_expire` or `write_expire` the oldest request of its kind goes out of
-//! turn. There is no bound on how often a request is overtaken.
+//! turn. The number of times that a request is overtaken has no bound.
 //!
 //! # What is simplified
 //!
-//! - A request that the drive has no room for yet counts as started, as where Linux's driver takes one
-//!   ahead. The state between handing out and starting does not exist.
+//! - A request without room in the drive yet counts as started, as with a Linux driver that takes one
+//!   request ahead. The state between handing out and starting does not exist.
 //! - Processes do not exit. The kernel's statistics of exits have no effect until the first exit, and are
-//!   left out. A process that is gone is waited for once more, as one that thinks.
-//! - Above 4096 processes, the one that has had nothing queued or in the drive for longest is forgotten.
-//!   The kernel remembers a process for as long as it lives.
-//! - When two queued requests become one, the owner of the one that is gone has no request completed. In
-//!   the kernel it has, for its think time.
+//!   left out. After its exit, a process is waited for once more, like a process that thinks.
+//! - The scheduler remembers 4096 processes. Above this number, it forgets the process that has been
+//!   without requests, queued or in the drive, for longest. The kernel remembers a process for as long as
+//!   it lives.
+//! - When two queued requests become one, no completion is counted for the owner of the absorbed request.
+//!   The kernel counts a completion, for the owner's think time.
 //! - Two requests of one kind that start at the same address are both queued. The kernel hands the older
 //!   one out at once.
 //! - An expiry counts from the arrival of a request, in the kernel from its insertion. The two differ for a
 //!   request that overlaps another and is held back.
-//! - Spans are rounded down to whole ticks, but not below one. The kernel rounds up what is set by hand.
-//! - The process that is waited for may queue a request in the kernel although the queue is full. Queues
-//!   are not limited here.
-//! - The first tick of the run is when the scheduler was switched on.
+//! - Spans are rounded down to whole ticks, but not below one. The kernel rounds up values that are set by
+//!   hand.
+//! - In the kernel, the awaited process may queue a request although the queue is full. Queues are not
+//!   limited here.
+//! - The first tick of the run is the tick at which the scheduler was switched on.
 //! - A forced dispatch in front of a flush sits a wait out. Linux hands everything out at once.
 //!
 //! # Tunables
@@ -88,8 +93,8 @@
 //!
 //! # When not to use it
 //!
-//! If requests do not say which process they are of, or if one process makes many at once: it is an
-//! elevator then. On a drive that orders deep queues itself: it keeps them shallow.
+//! If requests do not name their process, or if one process makes many requests at once: the scheduler is
+//! then only an elevator. On a drive that orders deep queues itself: the scheduler keeps them shallow.
 
 mod contexts;
 #[cfg(test)]
@@ -121,37 +126,39 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
     Built::scheduler(Anticipatory::new(config))
 }
 
-/// How far a sweep looks back: 512 MiB, at twice the cost.
+/// Reach of a sweep backwards: 512 MiB, at twice the cost.
 const LOOK_BACK: LookBack = LookBack {
     most: Sectors::new(1 << 20),
     penalty: 2,
 };
 
-/// How far ahead of the last request another is close, in sectors; half as far behind.
+/// Distance ahead of the last request within which a request is close, in sectors. Half of this distance
+/// counts behind.
 const CLOSE: u64 = 8_192;
 
-/// After how long it asks to be called again while it waits for a completion, which ends the wait anyway.
+/// Interval after which the scheduler wants to be called again while it waits for a completion. The
+/// completion ends the wait earlier.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
 
 /// Tunables of [`Anticipatory`]; the [module](self) explains them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnticipatoryConfig {
-    /// How often the timer ticks that all the times are rounded to.
+    /// Rate of the timer. All times are rounded to its ticks.
     pub hz: Hz,
     /// The age at which a synchronous request expires.
     pub read_expire: Nanos,
-    /// The age at which another request expires.
+    /// The age at which an asynchronous request expires.
     pub write_expire: Nanos,
-    /// How long a batch of synchronous requests lasts while others wait.
+    /// Length of a batch of synchronous requests while asynchronous requests wait.
     pub read_batch_expire: Nanos,
-    /// How long a batch of the others lasts.
+    /// Length of a batch of asynchronous requests.
     pub write_batch_expire: Nanos,
-    /// How long to wait for the next request of a process; 0 for not at all.
+    /// Longest wait for the next request of a process; 0 for no wait.
     pub antic_expire: Nanos,
 }
 
 impl AnticipatoryConfig {
-    /// Linux's values. In ticks of any rate they are what the kernel computes from that rate.
+    /// Linux's values. At any tick rate they equal the values that the kernel computes from that rate.
     pub const DEFAULT: AnticipatoryConfig = AnticipatoryConfig {
         hz: Hz::DEFAULT,
         read_expire: Nanos::from_millis(125),
@@ -220,7 +227,7 @@ impl Default for AnticipatoryConfig {
     }
 }
 
-/// A kind of request: does anybody wait for it?
+/// A kind of request: synchronous if a client waits for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Async,
@@ -283,20 +290,20 @@ struct Ticks {
     expire: Each<u64>,
     batch: Each<u64>,
     antic: u64,
-    /// Beyond this after a request everything is close.
+    /// Number of ticks after a completion beyond which every request is close.
     close: u64,
 }
 
-/// What the scheduler waits for.
+/// Event that the scheduler waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
-    /// Nothing.
+    /// No event.
     Off,
     /// The completion of the process's request in the drive.
     Drive,
     /// The next request of the process, until this tick.
     Next(Jiffies),
-    /// Nothing: a wait is over, and none begins before a request is served.
+    /// No event. A wait is over, and the next can begin only after a request is served.
     Finished,
 }
 
@@ -305,42 +312,45 @@ enum Waiting {
 pub struct Anticipatory {
     hz: Hz,
     ticks: Ticks,
-    /// What is queued, with a list for each [`Kind`].
+    /// Queued requests, with a list for each [`Kind`].
     sorted: Sorted,
     /// The request that continues the sweep.
     next: Each<Option<Tag>>,
-    /// Where the last request ended.
+    /// End of the last request.
     last: Each<Lba>,
     contexts: Contexts,
-    /// Which requests it handed out that are not back, by tag.
+    /// True for each tag that was handed out here and has not come back.
     in_drive: Vec<bool>,
     in_drive_count: usize,
     waiting: Waiting,
-    /// The process whose synchronous request was handed out last, if nothing else was since.
+    /// The process whose synchronous request was handed out last. `None` after an asynchronous request.
     anticipated: Option<ContextId>,
-    /// When the last request of that process came back since then.
+    /// Time at which the last request of that process came back, since then.
     finished: Option<Jiffies>,
     /// The kind of the batch.
     batch: Kind,
     batch_expires: Jiffies,
-    /// The batch has changed and waits for the old one to come back from the drive.
+    /// True if the batch has changed and waits for the requests of the old batch to come back from the
+    /// drive.
     draining: bool,
-    /// The batch of reads has begun, and none of it is back: its clock does not run yet.
+    /// True if the batch of reads has begun, but no request of the batch has come back. Its time does not
+    /// run yet.
     fresh: bool,
-    /// When expiry was last looked at.
+    /// Last check for expired requests.
     checked: Each<Jiffies>,
-    /// Writes left in the batch, of so many per batch.
+    /// Writes left in the batch, out of `quota` per batch.
     writes_left: u64,
     quota: u64,
-    /// The batch of writes had times when there were none: how long it took says nothing.
+    /// True if the batch of writes had times without writes. The length of such a batch does not adapt the
+    /// quota.
     idled: bool,
     waits: Waits,
-    /// What came during the wait and was waited for.
+    /// The awaited request that arrived during the wait.
     came: Option<Tag>,
 }
 
 impl Anticipatory {
-    /// Without requests.
+    /// Builds a scheduler without requests.
     pub fn new(config: AnticipatoryConfig) -> Anticipatory {
         let hz = config.hz;
         let ticks = Ticks {
@@ -391,7 +401,7 @@ impl Anticipatory {
         oldest.expect("there are requests of this kind")
     }
 
-    /// Counts a wait, if it begins.
+    /// Counts the beginning of a wait, unless a wait is already counted.
     fn begin_wait(&mut self) {
         if !self.waits.waiting() {
             self.came = None;
@@ -406,7 +416,7 @@ impl Anticipatory {
         }
     }
 
-    /// Returns true if it is time to look and the oldest request of a kind has expired.
+    /// Returns true if a check is due and the oldest request of a kind has expired.
     fn overdue(&mut self, now: Jiffies, kind: Kind) -> bool {
         let expire = self.ticks.expire[kind];
         if now.since(self.checked[kind]) < expire {
@@ -423,7 +433,7 @@ impl Anticipatory {
         !self.draining && !self.fresh && (now > self.batch_expires || out_of_writes)
     }
 
-    /// The request to hand out, or `None` if there is none or if waiting should pay.
+    /// The request to hand out. `None` if nothing is queued or if waiting should pay.
     fn choose(&mut self, now: Jiffies) -> Option<Tag> {
         let reads = self.count(Kind::Sync) > 0;
         let writes = self.count(Kind::Async) > 0;
@@ -451,7 +461,7 @@ impl Anticipatory {
             }
             if let Some(next) = next {
                 if !writes {
-                    // Nobody wants the disk for something else.
+                    // No writes are queued, so the batch of reads goes on.
                     self.batch_expires = now + self.ticks.batch[Kind::Sync];
                 }
                 let overdue = self.overdue(now, batch);
@@ -491,7 +501,7 @@ impl Anticipatory {
         Some(self.oldest(to).tag)
     }
 
-    /// Adapts the number of writes in a batch to how long the last one took.
+    /// Adapts the number of writes in a batch to the length of the last batch.
     fn adapt_quota(&mut self, now: Jiffies) {
         let batch = self.ticks.batch[Kind::Async];
         let took = (now + batch).since(self.batch_expires);
@@ -509,9 +519,10 @@ impl Anticipatory {
         self.quota = self.quota.max(1);
     }
 
-    /// Returns true if it should wait rather than serve `next`, a synchronous request if there is one.
+    /// Returns true if the scheduler should wait rather than serve `next`, the next synchronous request, if
+    /// any.
     fn should_wait(&mut self, now: Jiffies, next: Option<Tag>) -> bool {
-        // What was handed out last may have been a write.
+        // The request handed out last may have been a write.
         let Some(process) = self.anticipated else {
             return false;
         };
@@ -519,7 +530,7 @@ impl Anticipatory {
         self.waiting != Waiting::Finished && !self.ends_wait(now, process, next.as_ref())
     }
 
-    /// Returns true if this request makes it pointless to wait for a process.
+    /// Returns true if this request makes a wait for the process pointless.
     fn ends_wait(&mut self, now: Jiffies, id: ContextId, request: Option<&Request>) -> bool {
         let context = self.contexts.get(id);
         if request.is_some_and(|request| request.origin.process == context.process) {
@@ -539,7 +550,7 @@ impl Anticipatory {
         context.thinks_longer(self.ticks.antic, &self.contexts.newcomers)
     }
 
-    /// Returns true if a request is nearly where the process that is waited for would ask next.
+    /// Returns true if a request is near the place where the awaited process would read next.
     fn is_close(&self, now: Jiffies, id: ContextId, request: &Request) -> bool {
         let since = match (self.waiting, self.finished) {
             (Waiting::Off, _) | (_, None) => 0,
@@ -556,7 +567,7 @@ impl Anticipatory {
         distance.get() <= within || context.seeks_farther(distance, &self.contexts.newcomers)
     }
 
-    /// The cheaper of two requests to go to.
+    /// Returns the cheaper of two requests to reach.
     fn cheaper(&self, kind: Kind, one: Option<Entry>, other: Option<Entry>) -> Option<Entry> {
         match (one, other) {
             (Some(one), Some(other)) => {
@@ -568,7 +579,7 @@ impl Anticipatory {
         }
     }
 
-    /// Returns the request that continues the sweep when the one that started at `lba` is gone.
+    /// Returns the request that continues the sweep after the removal of the request that started at `lba`.
     fn successor(&self, kind: Kind, lba: Lba) -> Option<Tag> {
         let index = self.sorted.by_lba(kind.list());
         let above = index.first_at_or_after(lba).or_else(|| index.first());
@@ -657,7 +668,7 @@ impl Scheduler for Anticipatory {
     }
 
     fn completed(&mut self, now: Time, request: &Request) {
-        // What another scheduler handed out, before this one took over, says nothing.
+        // Requests that another scheduler handed out, before this one took over, do not count.
         let ours = self.in_drive.get_mut(request.tag.index());
         if !ours.is_some_and(core::mem::take) {
             return;
@@ -689,7 +700,7 @@ impl Scheduler for Anticipatory {
     }
 
     fn merged(&mut self, grown: &Request) {
-        // What continues the sweep stays the same request even if another is cheaper now.
+        // The next request of the sweep stays the same, even if another request is cheaper now.
         self.sorted.merged(grown);
     }
 
@@ -706,8 +717,8 @@ impl Scheduler for Anticipatory {
         }
     }
 
-    /// A wait goes on: a process that is waited for has nothing queued, so this request is not the one.
-    /// If a request ended a wait when it came, that wait stays ended.
+    /// A wait goes on. The awaited process has nothing queued, so this request is not the awaited one. If a
+    /// request ended a wait when it arrived, that wait stays ended.
     fn withdraw(&mut self, tag: Tag) -> Request {
         let request = self.sorted.remove(tag);
         let kind = Kind::of(&request);
@@ -719,7 +730,7 @@ impl Scheduler for Anticipatory {
         request
     }
 
-    /// Whatever it is waiting for.
+    /// Hands out the request even during a wait.
     fn taken_by_another(&mut self, _: Time, tag: Tag) -> Request {
         self.hand_out(tag)
     }
@@ -739,7 +750,7 @@ impl Scheduler for Anticipatory {
         self.in_drive.fill(false);
         self.in_drive_count = 0;
         (self.waiting, self.anticipated, self.finished) = (Waiting::Off, None, None);
-        // As the original does, so that the next batch of writes is not judged by this one.
+        // As in the original, so that this batch does not affect the quota of the next batch of writes.
         self.batch = Kind::Sync;
         (self.draining, self.fresh) = (false, false);
         self.came = None;

@@ -3,12 +3,12 @@
 use crate::Request;
 use headtime_units::Nanos;
 
-/// The longest that a request is queued: a time, and so many of the slowest accesses.
+/// Upper bound of a request's time in the queue: a time, and a number of the slowest accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitBound {
-    /// The time by itself, such as an expiry.
+    /// Fixed part of the bound, such as an expiry.
     pub expire: Nanos,
-    /// How many further accesses of the disk may pass, each as slow as the slowest.
+    /// Number of further accesses of the disk that may pass, each as slow as the slowest.
     pub accesses: u64,
 }
 
@@ -20,10 +20,10 @@ impl WaitBound {
     }
 }
 
-/// A policy that bounds waiting in time rather than in how often a request is overtaken.
+/// A policy that bounds waiting in time rather than by the number of overtaking requests.
 pub trait BoundsWaits {
-    /// Returns the longest that `request` is queued, from its arrival until it is handed out. `ahead`
-    /// requests of its direction were queued when it came. All requests are of one class, and the policy
-    /// is asked whenever an access ends. `None` if there is no bound.
+    /// Returns the longest time for which `request` is queued, from its arrival until it is handed out.
+    /// `ahead` requests of its direction were queued at its arrival. All requests must be of one class,
+    /// and the policy must be asked whenever an access ends. `None` if the policy has no such bound.
     fn wait_max(&self, request: &Request, ahead: usize) -> Option<WaitBound>;
 }

@@ -2,94 +2,94 @@
 //!
 //! # Rule
 //!
-//! Each process has a queue for its synchronous requests: reads, and writes that somebody waits for. All
-//! processes share one queue per class for the rest. Queues take turns. The active queue, whose turn it
-//! is, has the disk for a slice of time:
+//! Each process has a queue for its synchronous requests: reads, and writes that a client waits for. For
+//! asynchronous requests, all processes share one queue per class. Queues take turns. The active queue, whose
+//! turn it is, has the disk for a slice of time:
 //!
 //! - **Order of turns.** By class, real-time first and idle last. Within a class by a key in time, lowest
-//!   first: now, plus 80 ms for each other queue that has requests (140 ms for a shared queue), plus what
-//!   an interrupted slice had left. Equal queues take turns round robin. The sign is as in 2.6.31: time
-//!   left delays a queue, and overrun brings a queue forward. A queue has a key only while
-//!   it has requests. If it ran empty, its next request gives it a new key, also during its slice.
+//!   first. The key is the current time, plus 80 ms for each other queue that has requests (140 ms for a
+//!   shared queue), plus the rest of an interrupted slice. Equal queues take turns round robin. The sign is
+//!   as in 2.6.31: time left delays a queue, and overrun brings a queue forward. A queue has a key only
+//!   while it has requests. If the queue ran empty, its next request gives it a new key, also during its
+//!   slice.
 //! - **Slice.** `slice_sync` or `slice_async`, counted from the *first completion* in it. Four events can
 //!   end the slice: a completion, a dispatch, the end of the wait below, and a request for another queue.
-//!   Such a request then goes first.
-//! - **Within a queue.** A sweep: the request that is next from where the last request handed out (of
-//!   any queue) ended. A seek back costs `back_seek_penalty` times a seek ahead, up to
-//!   `back_seek_max`. Once per slice, at its first request, the oldest goes instead if it has
-//!   expired.
+//!   A request that ends a slice goes first.
+//! - **Within a queue.** A sweep: the request that is next from the end of the last request handed out (of any
+//!   queue). A seek back costs `back_seek_penalty` times a seek ahead, up to `back_seek_max`. Once per slice,
+//!   at its first request, the oldest goes instead if it has expired.
 //! - **In the drive.** Up to `quantum` requests of a queue while another has requests, up to four
 //!   times that while none has; of the idle class one. Asynchronous requests are held back while a
 //!   synchronous one is in the drive, and their turn ends after 8 `slice_async_rq` requests if another
 //!   queue has requests.
-//! - **Waiting.** A synchronous request completes, the active queue is empty and *nothing of
-//!   any queue* is in the drive: the disk is kept free for `slice_idle`, or for 2 ms if the
-//!   process is known to seek. It is also kept free while the queue's own requests are in the drive. A
-//!   process is not waited for if it thinks longer than `slice_idle`, or if it seeks while the drive queues
-//!   commands.
-//! - **Cooperation.** An active queue that is empty gives way to a queue whose next request starts near
-//!   the end of the last request: within the usual seek of the process, or 8192 sectors until that
-//!   is known. After a turn by cooperation, a queue needs a regular turn before the next. While
-//!   the disk is kept free, a request as near as that takes the disk over.
+//! - **Waiting.** If a synchronous request completes, the active queue is empty and *nothing of any
+//!   queue* is in the drive, the disk is kept free for `slice_idle`. The wait is 2 ms if the process is
+//!   known to seek. The disk is also kept free while the queue's own requests are in the drive. CFQ does not
+//!   wait for a process that thinks longer than `slice_idle`, or that seeks while the drive queues commands.
+//! - **Cooperation.** An active queue that is empty gives way to a queue whose next request starts near the
+//!   end of the last request. Near means within the mean seek distance of the process, or 8192 sectors until
+//!   the mean is valid. After a turn by cooperation, a queue needs a regular turn before the next. While the
+//!   disk is kept free, a request that near takes the disk over.
 //! - **Preemption.** The disk goes at once to real-time queues, away from the idle class, and from
 //!   asynchronous to synchronous requests.
-//! - **Does the drive queue?** After every 51 completions with more than five requests queued or in
-//!   the drive, the drive is assumed to queue if five or more were in it at once. The first assumption is the
-//!   result of samples while one queue keeps the device busy, such as the writes of a machine's files
-//!   before the reads: the drive queues if it can hold five requests or more, or an unknown
-//!   number.
+//! - **Does the drive queue?** CFQ decides after every 51 completions with more than five requests queued
+//!   or in the drive. The drive is assumed to queue if five or more requests were in it at once. The first
+//!   assumption corresponds to samples while one queue keeps the device busy, such as the writes of a
+//!   machine's files before the reads. So the drive is assumed to queue if it can hold five requests or
+//!   more, or an unknown number.
 //!
-//! Think time and seek distance are averages per process over its requests in order of insertion, in
-//! which each weighs 7/8 of the next. They are believed from the third sample on. Times are whole
-//! ticks of a timer of `hz` per second.
+//! Think time and seek distance are averages per process over its requests in order of insertion. Each request
+//! weighs 7/8 of the next. The averages are valid from the third sample on. Times are whole ticks of a timer
+//! of `hz` per second.
 //!
-//! "In the drive" is what was handed out and has not come back. A request that a driver takes beyond the
-//! room in the drive counts.
+//! "In the drive" means handed out and not come back. A request that a driver takes beyond the room in the
+//! drive counts.
 //!
-//! If all requests have one origin, which is what most storage targets see, there is one queue: a
-//! sweep with up to 16 requests in the drive, and an expiry that is looked at once per slice.
+//! If all requests have one origin, as at most storage targets, only one queue exists. CFQ is then a sweep
+//! with up to 16 requests in the drive, and checks the expiry once per slice.
 //!
 //! # Bound
 //!
-//! None. A queue gets its turn after about a slice of each other queue of its class that has
-//! requests, unless requests close by take over or a higher class is busy. Within a queue, a sweep
-//! can starve a request for as long as the expiry finds older ones.
+//! None. A queue gets its turn after about a slice of each other busy queue of its class. Requests close by
+//! and a busy higher class delay the turn further. Within a queue, a sweep can starve a request for as long
+//! as the expiry finds older ones.
 //!
 //! # Tunables
 //!
-//! Those of `/sys/block/*/queue/iosched`, and `hz`; see [`CfqConfig`]. A duration counts in whole
-//! ticks, rounded down, and no less than one; but a `slice_idle` of 0 never waits.
+//! The files of `/sys/block/*/queue/iosched`, and `hz`; see [`CfqConfig`]. A duration counts in whole ticks,
+//! rounded down, and no less than one; but a `slice_idle` of 0 never waits.
 //!
 //! # What is simplified
 //!
-//! - A kernel that has just booted takes any drive to queue. Here it has been up for a while, and has sampled.
-//! - Every process has the default priority of its class (4; in the idle class there are none), so
-//!   that all slices of a kind are equal. A process with requests of several classes has a queue for
-//!   each, and one set of statistics. In the kernel a process has one class.
-//! - Nothing is metadata, nothing says that its process will not go on (as `fsync` does there), the
-//!   disk rotates, and processes do not exit. A process that ended is waited for once more.
+//! - A kernel that has just booted assumes that any drive queues. Here the kernel has been up for a while, and
+//!   has sampled.
+//! - Every process has the default priority of its class (4; the idle class has no priorities), so that all
+//!   slices of a kind are equal. A process with requests of several classes has a queue for each, and one set
+//!   of statistics. In the kernel a process has one class.
+//! - Metadata is not distinguished. No request says that its process will not go on (as `fsync` does in the
+//!   kernel). The disk rotates. Processes do not exit: a process that ended is waited for once more.
 //! - A wait ends when the queue hands out a request, and after an expired request the sweep goes on
 //!   from that one. Both are unverified in the original.
-//! - Of two queues that are close by on either side, the nearer is taken (upward if equal). The original
-//!   takes the queue that its tree finds first, and refreshes the tree only at times. Here it is
-//!   always up to date, and holds queues at equal addresses.
-//! - Two requests of a queue that start at the same address are both queued, in order of insertion.
-//!   The original hands the older one out at once.
-//! - An expiry counts from the arrival of a request, which is the same as its insertion there.
+//! - Of two queues that are close by on either side, the nearer is taken (upward if equal). The original takes
+//!   the queue that its tree finds first, and refreshes the tree only at times. Here the index is always up to
+//!   date, and holds queues at equal addresses.
+//! - Two requests of a queue that start at the same address are both queued, in order of insertion. The
+//!   original hands the older one out at once.
+//! - An expiry counts from the arrival of a request. In the kernel, this is the time of insertion.
 //! - There are no limits of the request pool, and no exemption of the awaited process from them.
-//! - More than 4096 processes are remembered only while they have requests or the disk is kept for
-//!   them. The process idle for longest is forgotten first. A process that comes back starts anew.
+//! - Above 4096 processes, a process is remembered only while it has requests or the disk is kept free for it.
+//!   The process idle for longest is forgotten first. A process that comes back starts anew.
 //! - A drained scheduler starts anew as a whole. Commands that are in the drive then do not count.
 //! - A forced dispatch in front of a flush sits a wait out. Linux hands everything out at once.
 //!
 //! # Source
 //!
 //! Linux 2.6.31, `block/cfq-iosched.c`, whose functions are named beside the rules. The design note
-//! (`docs/design/2026-11-21-as-cfq.md`) says what follows from them.
+//! (`docs/design/2026-11-21-as-cfq.md`) derives the consequences.
 //!
 //! # When not to use it
 //!
-//! If requests do not say which process asks: it lives by the queues of processes.
+//! If requests do not name their process: CFQ depends on the queues of processes.
 
 mod config;
 mod pool;
@@ -136,8 +136,8 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
 /// A request of more sectors than this ends a wait by itself: more than a page.
 const PAGE_SECTORS: Sectors = Sectors::new(8);
 
-/// How long to wait for a completion. It ends the wait by itself; this is what an answer that says
-/// "not now" must say.
+/// Time after which the scheduler wants to be asked again while it waits for a completion. The completion ends
+/// the wait earlier. An answer without a request must name a time.
 const COMPLETION_WAIT: Nanos = Nanos::from_secs(1);
 
 /// Completely fair queuing; see the [module](self).
@@ -149,16 +149,16 @@ pub struct Cfq {
     pool: Pool,
     contexts: CfqContexts,
     queues: Queues,
-    /// Of the requests of all queues.
+    /// Requests at equal addresses, for the queues' indexes.
     ties: Ties,
     rotation: Rotation,
     /// The queues of the real-time and best-effort classes by their next request; tags are queues.
     positions: LbaIndex,
     slice: Option<Slice>,
-    /// True if the drive was believed to queue at first.
+    /// True if the drive was first assumed to queue.
     queued_at_first: bool,
     drive: Drive,
-    /// Where the last request handed out ended.
+    /// End of the last request handed out.
     last: Lba,
     waits: Waits,
     /// The queue that the disk was last held for.
@@ -166,7 +166,7 @@ pub struct Cfq {
 }
 
 impl Cfq {
-    /// Without requests, with the head at sector 0, on a drive of which nothing is known.
+    /// Builds a scheduler without requests, with the head at sector 0, for a drive of unknown depth.
     ///
     /// # Panics
     ///
@@ -175,14 +175,14 @@ impl Cfq {
         Cfq::on(None, config)
     }
 
-    /// Without requests, with the head at sector 0, on a device that holds at most so many requests at
-    /// once, if that is known.
+    /// Builds a scheduler without requests, with the head at sector 0. `handed_out_max` is the largest number
+    /// of requests that the device holds at once, if known.
     ///
     /// # Panics
     ///
     /// As [`Cfq::new`].
     pub fn on(handed_out_max: Option<u64>, config: CfqConfig) -> Cfq {
-        // A queue that is alone has at most four quanta in the drive (cfq_dispatch_requests).
+        // A queue without competitors has at most four quanta in the drive (cfq_dispatch_requests).
         let most = |depth: u64| depth.min(config.quantum.saturating_mul(4));
         let queued_at_first = handed_out_max.is_none_or(|depth| Drive::seems_to_queue(most(depth)));
         Cfq::with(config, queued_at_first)
@@ -217,7 +217,7 @@ impl Cfq {
         }
     }
 
-    /// The process of this request.
+    /// Returns the process with this number, and remembers it if it is new.
     fn context_of(&mut self, now: Jiffies, process: u32) -> CfqContextId {
         if let Some(id) = self.contexts.find(process) {
             return id;
@@ -253,8 +253,8 @@ impl Cfq {
         *own.get_or_insert_with(|| queues.add(level))
     }
 
-    /// Gives a queue its place in the rotation, or a new one (cfq_service_tree_add); `first` is ahead
-    /// of its class.
+    /// Gives a queue a place in the rotation, or a new place (cfq_service_tree_add). With `first`, the place
+    /// is ahead of the queue's class.
     fn enrol(&mut self, now: Jiffies, id: QueueId, first: bool) {
         let now = now.get() as i64;
         let queue = &mut self.queues[id];
@@ -280,7 +280,7 @@ impl Cfq {
         queue.standing = Some(self.rotation.insert(level, key, id));
     }
 
-    /// The better of what the sweep of a queue would take and another of its requests
+    /// Returns the better of the next request of a queue's sweep and another request of the queue
     /// (cfq_choose_req).
     fn better(&self, next: Option<Tag>, other: Tag) -> Tag {
         let Some(next) = next else { return other };
@@ -295,7 +295,7 @@ impl Cfq {
         }
     }
 
-    /// Sets what the sweep of a queue takes next, and keeps the list of positions.
+    /// Sets the next request of a queue's sweep, and updates the index of positions.
     fn set_next(&mut self, id: QueueId, next: Option<Tag>) {
         let queue = &mut self.queues[id];
         queue.next = next;
@@ -314,8 +314,8 @@ impl Cfq {
         }
     }
 
-    /// Notes that a request left its queue: what the sweep takes next if it was to take that one, or
-    /// if it was taken (cfq_find_next_rq), and the place in the rotation.
+    /// Notes that a request left its queue. If the request was taken or was next in the sweep, the sweep gets
+    /// a new next request (cfq_find_next_rq). An empty queue loses its place in the rotation.
     fn left(&mut self, id: QueueId, request: &Request, taken: bool) {
         let queue = &mut self.queues[id];
         let start = request.extent.start;
@@ -344,8 +344,8 @@ impl Cfq {
         self.slice = Some(Slice::new(id));
     }
 
-    /// Ends the turn of the active queue (__cfq_slice_expired); `keep_rest` takes what it had left,
-    /// or had overrun, into account for the next.
+    /// Ends the turn of the active queue (__cfq_slice_expired). With `keep_rest`, the remaining or overrun
+    /// time counts for the queue's next place.
     fn expire(&mut self, now: Jiffies, keep_rest: bool) {
         let Some(slice) = self.slice.take() else {
             return;
@@ -361,7 +361,8 @@ impl Cfq {
 
     /// Ends the wait of the active queue if its time has come (cfq_idle_slice_timer).
     ///
-    /// At the very moment, whatever else happens then goes first; `also_now` if there is nothing else.
+    /// If the wait ends exactly at `now`, other events at `now` precede its end. With `also_now`, no other
+    /// event is due.
     fn run_timer(&mut self, now: Time, also_now: bool) {
         let Some(slice) = &mut self.slice else {
             return;
@@ -379,15 +380,15 @@ impl Cfq {
         }
     }
 
-    /// Returns true if an address is as near to the last request as one of the active process would be
-    /// (cfq_rq_close). Nothing is before its first request was handed out.
+    /// Returns true if an address is within the usual seek distance of the active process from the last
+    /// request (cfq_rq_close). False before the first request of the slice was handed out.
     fn is_close(&self, lba: Lba) -> bool {
         let context = self.slice.and_then(|slice| slice.context);
         let close_by = context.map(|id| self.contexts[id].close_by());
         close_by.is_some_and(|close_by| self.last.distance(lba).get() <= close_by)
     }
 
-    /// A queue that the active one, which is empty, could give way to (cfq_close_cooperator).
+    /// Returns a queue to which the active, empty queue can give way (cfq_close_cooperator).
     fn cooperator(&self) -> Option<QueueId> {
         let slice = self.slice?;
         slice.context?;
@@ -414,7 +415,7 @@ impl Cfq {
         (!self.queues[id].cooperated).then_some(id)
     }
 
-    /// Returns true if a request of a queue takes the disk from the active one (cfq_should_preempt).
+    /// Returns true if a request of another queue takes the disk from the active queue (cfq_should_preempt).
     fn preempts(&self, now: Jiffies, id: QueueId, request: &Request) -> bool {
         let Some(slice) = self.slice else {
             return false;
@@ -432,7 +433,7 @@ impl Cfq {
             || (slice.waiting && self.is_close(request.extent.start))
     }
 
-    /// The queue to serve, or `None` to wait (cfq_select_queue).
+    /// Returns the queue to serve, or `None` to wait (cfq_select_queue).
     fn select(&mut self, now: Jiffies) -> Option<QueueId> {
         let first = self.rotation.first()?;
         if let Some(slice) = self.slice {
@@ -460,7 +461,7 @@ impl Cfq {
         Some(id)
     }
 
-    /// Returns true if the queue has as many requests in the drive as it may (cfq_dispatch_requests).
+    /// Returns true if the queue has its largest number of requests in the drive (cfq_dispatch_requests).
     fn is_full(&self, id: QueueId) -> bool {
         let queue = &self.queues[id];
         match queue.level {
@@ -495,7 +496,7 @@ impl Cfq {
         self.drive.holds += 1;
         self.drive.sync += u64::from(sync);
         let request = self.pool.hand_out(&mut queue.fifo, tag);
-        // The sweep chooses its next request before it moves on to where this one ends.
+        // The sweep chooses its next request before its position moves to the end of this request.
         self.left(id, &request, true);
         self.last = request.extent.end();
         let turn_is_over = match level {
@@ -508,13 +509,13 @@ impl Cfq {
         request
     }
 
-    /// Returns the number of requests that nobody waits for in one turn (cfq_prio_to_maxrq).
+    /// Returns the largest number of asynchronous requests in one turn (cfq_prio_to_maxrq).
     fn async_max(&self, level: Level) -> u64 {
         let base = self.config.slice_async_rq;
         2 * (base + base * (7 - level.priority()) as u64)
     }
 
-    /// Keeps the disk free for the active queue if that pays (cfq_arm_slice_timer).
+    /// Keeps the disk free for the active queue if a wait should pay (cfq_arm_slice_timer).
     fn wait(&mut self, now: Time) {
         let Some(slice) = &mut self.slice else {
             return;
@@ -535,7 +536,7 @@ impl Cfq {
         slice.timer = Some(self.config.hz.fires(now, ticks));
     }
 
-    /// Takes the statistics of a request that came, and whether to wait for more of its kind
+    /// Updates the statistics of a request's process, and decides if the queue is worth a wait
     /// (cfq_update_idle_window).
     fn judge(&mut self, now: Jiffies, owner: Owner, extent: Extent) {
         let slice_idle = self.ticks.slice_idle;
@@ -554,7 +555,7 @@ impl Cfq {
 }
 
 impl Default for Cfq {
-    /// Returns the settings that Linux starts with.
+    /// Returns a scheduler with the settings that Linux starts with.
     fn default() -> Cfq {
         Cfq::new(CfqConfig::DEFAULT)
     }
@@ -620,7 +621,7 @@ impl Scheduler for Cfq {
             self.waits.hold();
             return Dispatch::IdleUntil(timer.unwrap_or(completion));
         };
-        // What is there now came meanwhile: the queue had nothing.
+        // The queue was empty at the beginning of the wait, so its request came meanwhile.
         self.waits.end(self.held_for == Some(id));
         let held_back = !self.queues[id].sync && self.drive.sync > 0;
         if held_back || self.is_full(id) {
@@ -637,7 +638,7 @@ impl Scheduler for Cfq {
 
     fn completed(&mut self, now: Time, request: &Request) {
         self.run_timer(now, false);
-        // What another scheduler handed out before this one took over is not counted.
+        // Requests that another scheduler handed out before this one took over do not count.
         let Some(owner) = self.pool.finish(request.tag) else {
             return;
         };
@@ -669,7 +670,7 @@ impl Scheduler for Cfq {
     }
 
     fn merge_key(&self, request: &Request) -> u64 {
-        // What nobody waits for is of no process.
+        // Asynchronous requests belong to no process.
         match request.is_sync() {
             true => 1 + u64::from(request.origin.process),
             false => 0,
@@ -700,9 +701,9 @@ impl Scheduler for Cfq {
         self.left(owner.queue, &gone, false);
     }
 
-    /// The disk is kept free for a queue, not for a request. So a wait goes on to the end of its timer,
-    /// or is over if the request that came was one that ends it. A turn is over if the queue that has it
-    /// has nothing left and is not waited for.
+    /// The disk is kept free for a queue, not for a request. A wait therefore goes on to the end of its timer.
+    /// If the withdrawn request had already ended the wait, the wait stays ended. The turn ends if the active
+    /// queue is empty and is not waited for.
     fn withdraw(&mut self, tag: Tag) -> Request {
         let owner = self.pool.owner(tag);
         let queue = &mut self.queues[owner.queue];
@@ -712,13 +713,13 @@ impl Scheduler for Cfq {
         if let Some(slice) = &mut self.slice
             && self.queues[slice.queue].is_empty()
         {
-            // What came during the wait is gone.
+            // The request that came during the wait is gone.
             slice.must_dispatch = false;
         }
         request
     }
 
-    /// Processes go on being known by what they do. Turns stand still.
+    /// Updates the statistics of processes, but not the turns.
     fn taken_by_another(&mut self, _: Time, tag: Tag) -> Request {
         let owner = self.pool.owner(tag);
         let queue = &mut self.queues[owner.queue];

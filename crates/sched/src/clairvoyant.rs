@@ -1,28 +1,28 @@
-//! Greedy foresight: waits for what will come, one request ahead.
+//! Greedy foresight: waits for the next request, one request ahead.
 //!
 //! # Rule
 //!
-//! The scheduler is told which requests are certain to come, when and where
-//! ([`Scheduler::foretold`](crate::Scheduler::foretold)). When the request handed out last is done, it
-//! looks for the foretold request that would be served soonest. It holds the disk for that one if serving
-//! it ends sooner than serving what the elevator would serve:
+//! A simulation announces requests that are certain to come, with time and place
+//! ([`Scheduler::foretold`](crate::Scheduler::foretold)). When the request handed out last is done, the
+//! scheduler looks for the foretold request that would be served soonest. It holds the disk for that
+//! request if serving it ends sooner than serving the elevator's choice:
 //!
 //! ```text
-//! (arrival − now) + service(head, it) < service(head, what is pending)
+//! (arrival − now) + service(head, foretold) < service(head, pending)
 //! ```
 //!
 //! The request goes when it comes, past the elevator. Nothing is decided ahead: while the drive is busy,
-//! nothing goes in behind, since what follows a completion is told only then. A request that comes
-//! meanwhile and is nearer than the elevator's choice takes the place of that choice. A foretold request
-//! that has not come at its time is forgotten.
+//! no second request is sent, since the requests after a completion are foretold only then. If a request
+//! comes meanwhile and is nearer than the elevator's choice, it takes the place of that choice. A foretold
+//! request that has not come at its time is forgotten.
 //!
-//! Slices and expired requests are as in [`stream`](crate::stream), which shares that part. Each choice
-//! of the elevator begins a slice.
+//! Slices and expired requests are as in [`stream`](crate::stream), which shares that part. Each choice of
+//! the elevator begins a slice.
 //!
 //! # Bound
 //!
-//! That of the elevator for a request that expires. Without expiry, each run ahead may take a slice, and
-//! there is no bound.
+//! The elevator's bound for a request that expires. Without expiry, each run ahead may take a slice, and
+//! the wait has no bound.
 //!
 //! # Tunables
 //!
@@ -32,14 +32,14 @@
 //! # Source
 //!
 //! The inequality of [`stream`](crate::stream) (FAST 2011, section 2.1), with knowledge in place of
-//! prediction. It is greedy, one decision at a time. Its service times are those of a curve, which knows
-//! nothing of the drive's buffer. So it is no bound, not even for schedulers that predict by the same
-//! rule, some of which do better. `headtime-bound` computes what bounds every scheduler.
+//! prediction. The scheduler is greedy, one decision at a time. Its service times come from a curve, which
+//! does not model the drive's buffer. So its result is no bound, not even for schedulers that predict by
+//! the same rule: some of them do better. `headtime-bound` computes a bound for every scheduler.
 //!
 //! # When not to use it
 //!
-//! Anywhere but in a simulation. Nobody foretells the requests of a live disk, and then it is its elevator
-//! that never decides ahead.
+//! Anywhere but in a simulation. On a live disk no request is foretold. The scheduler is then its elevator
+//! with one command at a time.
 
 use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo, Slices};
 use crate::stream::frame::{Anticipating, FAR, Foresight};
@@ -83,31 +83,32 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
     ))
 }
 
-/// An elevator that is made to wait by one who knows; see the [module](self).
+/// An elevator that waits for foretold requests; see the [module](self).
 pub type Clairvoyant<E> = Anticipating<E, Foreknowledge>;
 
 impl<E: Elevator> Clairvoyant<E> {
-    /// Around this elevator, which is empty.
+    /// Wraps this elevator, which must be empty.
     pub fn new(elevator: E, slice: Nanos, curve: Arc<ServiceCurve>) -> Clairvoyant<E> {
         Anticipating::with(elevator, Foreknowledge::new(curve), slice, None)
     }
 }
 
-/// The most requests that are remembered; beyond, the one that comes first is forgotten.
+/// Largest number of foretold requests that are remembered. Beyond this number, the earliest request is
+/// forgotten.
 const TOLD_MAX: usize = 4096;
 
-/// What is known to come; the foresight of [`Clairvoyant`].
+/// Requests that are certain to come; the foresight of [`Clairvoyant`].
 #[derive(Clone, Debug)]
 pub struct Foreknowledge {
     curve: Arc<ServiceCurve>,
     told: Vec<Foretold>,
     /// The end of the request handed out last.
     head: Lba,
-    /// Its tag, while it is in the drive.
+    /// Tag of that request, while the request is in the drive.
     in_drive: Option<Tag>,
-    /// What the disk is held for.
+    /// Operation and address that the disk is held for.
     awaited: Option<(Op, Lba)>,
-    /// Which request came and was awaited, and where, until one is handed out.
+    /// Tag and address of the awaited request that came, until a request is handed out.
     came: Option<(Tag, Lba)>,
     runs: u64,
 }
@@ -144,7 +145,7 @@ impl Foresight for Foreknowledge {
         let service = |to| self.curve.service(self.head, to);
         let next = match self.in_drive {
             None => self.awaits_this(request),
-            // Nearer than what would go next: it need not wait in the elevator.
+            // The request is nearer than the next choice, so it need not wait in the elevator.
             Some(_) => {
                 let held = self.came.map(|(_, start)| start);
                 let ahead =
@@ -196,7 +197,7 @@ impl Foresight for Foreknowledge {
             return None;
         }
         self.awaited = Some((best.op, best.extent.start));
-        // One that is due now comes within this instant.
+        // A request that is due now comes within this instant.
         Some(best.at.max(now + Nanos::from_nanos(1)))
     }
 
@@ -245,8 +246,8 @@ mod tests {
         }
     }
 
-    /// A read at 0 that is done at 1 ms, one far away that waits, 10 ms away; then what is told at
-    /// 1 ms and comes.
+    /// Runs a read at 0 that is done at 1 ms, and a read 10 ms away that waits. The requests `come` are
+    /// foretold at 1 ms and then arrive.
     fn after_one(slice_ms: u64, come: &[(u32, u64, u64)]) -> std::string::String {
         let mut world = world(slice_ms);
         world.arrive(at(0), &[read(0, 0, 0), read(1, 500_000, 0)]);
@@ -259,11 +260,11 @@ mod tests {
 
     #[test]
     fn what_is_known_to_come_in_time_is_waited_for() {
-        // 5 ms and 1 of service are less than 10; from 10 on they are not.
+        // Arrival and service together must be shorter than the 10 ms of the other request.
         assert_eq!(after_one(124, &[(2, 8, 6)]), "0@0 1-6 2@6 1@7");
         assert_eq!(after_one(124, &[(2, 8, 9)]), "0@0 1-9 2@9 1@10");
         assert_eq!(after_one(124, &[(2, 8, 10)]), "0@0 1@1 2@11");
-        // First the one that is done first, 7 ms from now, although the other is nearer.
+        // The request that is done first goes first, 7 ms from now, although the other request is nearer.
         assert_eq!(
             after_one(124, &[(2, 1_008, 3), (3, 8, 8)]),
             "0@0 1-3 2@3 3@8 1@15.500"
@@ -313,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_slice_ends_although_more_is_known() {
-        // It began at 0, with the first choice of the elevator.
+        // The slice began at 0, with the first choice of the elevator.
         assert_eq!(after_one(4, &[(2, 8, 6)]), "0@0 1-4 1@4 2@14");
     }
 

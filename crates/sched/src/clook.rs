@@ -2,23 +2,23 @@
 //!
 //! # Rule
 //!
-//! The request with the lowest start at or after the head goes next. If there is none, the lowest of all
-//! goes. Of two that start at the same address the one inserted first goes. `batch=N` closes a sweep
-//! once it has admitted N requests: later ones wait until all N are served, then the oldest N are
-//! admitted. Within a batch the rule is the same.
+//! The request with the lowest start at or after the head goes next. If none exists, the lowest of all
+//! goes. If two start at the same address, the one inserted first goes. `batch=N` closes a sweep once it
+//! has admitted N requests. Later requests wait until all N are served, then the oldest N are admitted.
+//! Within a batch the rule is the same.
 //!
 //! # Bound
 //!
-//! With `batch=0` there is none worth the name: a request that arrives just ahead of the head joins the
-//! sweep, and the sweep ends only at the end of the disk. With `batch=N` the later requests of its own
-//! batch overtake a request, at most N − 1. If a request was held back before it was inserted, up to N
-//! later arrivals may be admitted already. So the bound is 2·N − 1.
+//! With `batch=0` the bound is useless: a request that arrives just ahead of the head joins the sweep,
+//! and the sweep ends only at the end of the disk. With `batch=N` the later requests of its own batch
+//! overtake a request, at most N − 1. A request that was held back before its insertion may find up to N
+//! later arrivals admitted already. So the bound is 2·N − 1.
 //!
 //! # Tunables
 //!
-//! - `batch` (requests; default 0): how many requests are served before later ones may join. Higher
-//!   makes sweeps longer and seeks shorter. Lower bounds waiting more tightly. 1 is first come, first
-//!   served. 0 admits every request at once.
+//! - `batch` (requests; default 0): number of requests that are served before later ones may join.
+//!   Higher makes sweeps longer and seeks shorter. Lower bounds waiting more tightly. 1 is first come,
+//!   first served. 0 admits every request at once.
 //!
 //! # Source
 //!
@@ -28,8 +28,9 @@
 //!
 //! # When not to use it
 //!
-//! If a steady writer runs ahead of the head while somebody waits behind it: set `batch`, or use
-//! `deadline`. If rotation matters more than seeks (short seeks, deep queues): use `sptf`.
+//! If a steady writer runs ahead of the head while a client waits for a request farther back: set
+//! `batch`, or use `deadline`. If rotation matters more than seeks (short seeks, deep queues): use
+//! `sptf`.
 
 use crate::policy::{Built, OptionInfo, Parts, PolicyInfo};
 use crate::sorted::Sorted;
@@ -59,9 +60,9 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
     Built::elevator(Clook::new(parts.options.count("batch") as usize))
 }
 
-/// In the batch that is being served.
+/// List of the batch that is being served.
 const ADMITTED: ListId = ListId(0);
-/// For the batches after it.
+/// List of later requests.
 const WAITING: ListId = ListId(1);
 
 /// The circular elevator; see the [module](self).
@@ -69,12 +70,13 @@ const WAITING: ListId = ListId(1);
 pub struct Clook {
     batch: usize,
     sorted: Sorted,
-    /// How many requests the running batch has admitted, served ones included.
+    /// Number of requests that the running batch has admitted, including served ones.
     admitted: usize,
 }
 
 impl Clook {
-    /// Without requests; `batch` is how many are served before later ones may join, 0 for no limit.
+    /// Builds an elevator without requests. `batch` requests are served before later ones may join; 0
+    /// for no limit.
     pub fn new(batch: usize) -> Clook {
         Clook {
             batch,
@@ -150,7 +152,7 @@ impl Elevator for Clook {
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
         self.sorted.fused(kept, gone);
-        // The batch may have consisted of `gone`, and `kept` may be waiting.
+        // `gone` may have been the whole batch, and `kept` may be waiting for a later batch.
         self.turn_over();
     }
 

@@ -1,14 +1,13 @@
-//! How long a request takes, by how far away it is.
+//! Service time of a request by its distance.
 
 use alloc::vec::Vec;
 use headtime_units::{Lba, Millionths, Nanos, Sectors};
 
 /// The service time of a request by its distance from the head, in sectors.
 ///
-/// It knows nothing of tracks and angles: it is a smooth curve through measured times, the mean over all
-/// angles. Between two points it is a straight line; beyond the last it is flat.
-/// Backward accesses cost more by a factor, since an elevator that sweeps upwards prefers the other
-/// ones.
+/// The curve does not model tracks and angles. It is a smooth curve through measured times, the mean over all
+/// angles. Between two points it is a straight line; beyond the last it is flat. Backward accesses cost more by
+/// a factor, since an elevator that sweeps upwards prefers forward accesses.
 ///
 /// Source: FAST'11 section 3.2 (`calculate_service_time`, 50 % more backward).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,13 +15,13 @@ pub struct ServiceCurve {
     /// Distances and times, distances rising from 0.
     points: Vec<(Sectors, Nanos)>,
     backward: Millionths,
-    /// How much the time changes per sector from each point to the next, in 2^-64 ns, rounded up.
+    /// Change of the time per sector from each point to the next, in 2^-64 ns, rounded up.
     slopes: Vec<u128>,
-    /// By the number of bits of a distance, how many points are at or below the smallest such.
+    /// Number of points at or below the smallest distance with a number of bits, by that number.
     below: [u32; 65],
 }
 
-/// What is wrong with points that make no curve.
+/// Error in the points of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CurveError {
@@ -32,7 +31,7 @@ pub enum CurveError {
     TooMany(usize),
     /// The first point is not at distance 0.
     NotFromZero,
-    /// A distance (by its index) is not larger than the one before.
+    /// A distance (by its index) is not larger than the preceding distance.
     NotRising(usize),
     /// A time (by its index) is 0 or longer than a minute.
     Time(usize),
@@ -68,18 +67,20 @@ impl core::fmt::Display for CurveError {
 impl core::error::Error for CurveError {}
 
 impl ServiceCurve {
-    /// What the paper adds to backward accesses: half.
+    /// The paper's factor of backward accesses: half more.
     pub const BACKWARD: Millionths = Millionths(1_500_000);
 
-    /// The most points of a curve: of two at nearly the same distance all between are passed over.
+    /// Largest number of points of a curve. A search steps through the points between a power of two and the
+    /// distance.
     pub const POINTS_MAX: usize = 4_096;
 
-    /// A curve through these points, distance and time.
+    /// Builds a curve through these points of distance and time.
     ///
     /// # Errors
     ///
-    /// If there is no point, or too many, the first is not at distance 0, distances do not rise, a time is 0 or
-    /// longer than a minute, or `backward` is below 1 or above 100.
+    /// If the number of points or the backward factor is out of range, or if a point is invalid. The first
+    /// point must be at distance 0, and distances must rise. A time must be above 0 and at most a minute.
+    /// `backward` must be 1 to 100.
     pub fn new(
         points: Vec<(Sectors, Nanos)>,
         backward: Millionths,
@@ -123,26 +124,26 @@ impl ServiceCurve {
         })
     }
 
-    /// The shortest service time there is.
+    /// The shortest service time of the curve.
     pub fn least(&self) -> Nanos {
         let times = self.points.iter().map(|(_, time)| *time);
         times.min().expect("a curve has points")
     }
 
-    /// The service time of a request so near that of random pairs of addresses one in 1000 is nearer:
-    /// at a 2000th of the distance of the last point.
+    /// The service time at a 2000th of the distance of the last point. Of random pairs of addresses, one in
+    /// 1000 is nearer.
     pub fn near(&self) -> Nanos {
         let last = self.points[self.points.len() - 1];
         self.forward(Sectors::new(last.0.get() / 2000))
     }
 
-    /// The mean service time over random pairs of addresses of a disk that is as large as the last
-    /// point is far; of a curve of one point, over both directions.
+    /// The mean service time over random pairs of addresses, on a disk with the size of the last point's
+    /// distance. A curve of one point gives the mean over both directions.
     pub fn mean(&self) -> Nanos {
         let last = self.points[self.points.len() - 1];
         let end = last.0.get() as f64;
-        // Distances d are as frequent as 1 - d / end. Of two straight lines, the integral of the
-        // product follows from their values at the ends.
+        // Distances d are as frequent as 1 - d / end. The integral of a product of two straight lines follows
+        // from their values at the ends.
         let piece = |pair: &[(Sectors, Nanos)]| {
             let value = |at: usize| {
                 let (distance, time) = pair[at];
@@ -195,7 +196,7 @@ impl ServiceCurve {
             return time;
         };
         let part = u128::from((distance - low).get());
-        // At most the whole change, which is within 64 bits.
+        // The product is at most the whole change, which is within 64 bits.
         let change = Nanos::from_nanos(((self.slopes[after - 1] * part) >> 64) as u64);
         if *next >= time {
             time + change

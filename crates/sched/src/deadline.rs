@@ -2,18 +2,19 @@
 //!
 //! # Rule
 //!
-//! It keeps reads and writes apart, each by address and by age. It serves one direction at a time, in
-//! batches of at most `fifo_batch` requests in address order. When it hands out a request, it fixes the
-//! continuation of the batch: the request that follows in address order at that moment. A request that
-//! arrives later in between is passed over in this sweep. A request that arrives after nothing followed
-//! does not revive the sweep. Between batches, and only there, it chooses
+//! Reads and writes are separate, each by address and by age. The elevator serves one direction at a
+//! time, in batches of at most `fifo_batch` requests in address order. When it hands out a request, it
+//! fixes the continuation of the batch: the request that follows in address order at that moment. A
+//! request that arrives later in between is passed over in this sweep. If no request follows at that
+//! moment, a later arrival does not revive the sweep. Between batches, and only there, the elevator
+//! chooses
 //!
 //! 1. the direction: reads if there are any, unless writes wait and were passed over `writes_starved`
 //!    times already;
-//! 2. where to start: at the oldest request of the direction if that has expired or the sweep has no
-//!    continuation in this direction, else at the continuation.
+//! 2. the start: the oldest request of the direction if it has expired or if the sweep has no
+//!    continuation in this direction, otherwise the continuation.
 //!
-//! Whatever is not a read counts as a write, also if somebody waits for it.
+//! All operations except reads count as writes, also if a client waits for them.
 //!
 //! The original differs in three points. It counts time in timer ticks, which rounds an expiry by up to
 //! 10 ms; here time is exact. It counts an expiry from the insertion of a request; here it counts from
@@ -22,12 +23,14 @@
 //!
 //! # Bound
 //!
-//! An expiry bounds when a request is handed out, not when it is done. The bound is soft: an expired
-//! request waits for the rest of the running batch, for one batch for each older request of its
-//! direction, and for the batches of the other direction in between. With B = max(`fifo_batch`, 1),
-//! S = `writes_starved` and k older requests of its direction, a read waits for at most
-//! B·(2 + k + ⌊k / S⌋) accesses (no bound with S = 0), and a write for at most B·(1 + k + S·(k + 1)).
-//! There is no bound on how often a request is overtaken.
+//! An expiry bounds the time at which a request is handed out, not the time at which it is done. The
+//! bound is soft: an expired request waits for the rest of the running batch, for one batch for each
+//! older request of its direction, and for the batches of the other direction in between.
+//!
+//! Let B = max(`fifo_batch`, 1), S = `writes_starved`, and k the number of older requests of the
+//! direction. A read waits for at most B·(2 + k + ⌊k / S⌋) accesses (no bound with S = 0). A write waits
+//! for at most B·(1 + k + S·(k + 1)) accesses. The number of times that a request is overtaken has no
+//! bound.
 //!
 //! # Tunables
 //!
@@ -48,8 +51,8 @@
 //!
 //! # When not to use it
 //!
-//! For several streams of synchronous reads, unless something above it waits for them. The continuation
-//! is fixed early, so the next request of a stream is usually not served next.
+//! For several streams of synchronous reads, unless a layer above waits for them. The continuation is
+//! fixed early, so the next request of a stream is usually not served next.
 
 use crate::bound::{BoundsWaits, WaitBound};
 use crate::policy::{Built, OptionInfo, Options, Parts, PolicyInfo};
@@ -79,16 +82,16 @@ pub struct DeadlineConfig {
     pub read_expire: Nanos,
     /// The age at which a write is put first between batches.
     pub write_expire: Nanos,
-    /// The most requests of a batch; 0 acts as 1.
+    /// Largest number of requests of a batch; 0 acts as 1.
     pub fifo_batch: u64,
-    /// How many batches of reads may pass waiting writes.
+    /// Number of batches of reads that may pass waiting writes.
     pub writes_starved: u64,
     /// True if a request may be merged in front of a queued one.
     pub front_merges: bool,
 }
 
 impl DeadlineConfig {
-    /// What Linux starts with.
+    /// Linux's initial values.
     pub const DEFAULT: DeadlineConfig = DeadlineConfig {
         read_expire: Nanos::from_millis(500),
         write_expire: Nanos::from_secs(5),
@@ -150,13 +153,13 @@ impl DeadlineConfig {
         }
     }
 
-    /// Returns true if nothing but the veto on front merges speaks against `new` joining `queued`.
+    /// Returns true unless the veto on front merges forbids that `new` joins `queued`.
     pub(crate) fn may_merge(&self, queued: &Request, new: &Request, new_is_queued: bool) -> bool {
         let front = new.extent.is_followed_by(queued.extent);
         self.front_merges || new_is_queued || !front
     }
 
-    /// Whom a request may join that comes new or is queued.
+    /// Returns the partners of a request, which is new or queued.
     pub(crate) fn partners(&self, is_queued: bool, front: bool) -> Partners {
         match self.front_merges || is_queued || !front {
             true => Partners::Any,
@@ -164,7 +167,7 @@ impl DeadlineConfig {
         }
     }
 
-    /// The bound that the module's page derives.
+    /// Returns the bound of the module's page.
     pub(crate) fn wait_max(&self, request: &Request, ahead: usize) -> Option<WaitBound> {
         let direction = Direction::of(request.op);
         let (batch, starved) = (self.fifo_batch.max(1), self.writes_starved);
@@ -220,11 +223,11 @@ pub struct Deadline {
     next: Option<(Direction, Tag)>,
     /// Requests handed out in the running batch.
     batch: u64,
-    /// Batches of reads begun while writes waited, since the last batch of writes.
+    /// Batches of reads started while writes waited, since the last batch of writes.
     starved: u64,
 }
 
-/// A decision, and what the counters are after it.
+/// A decision, and the counters after the decision.
 struct Choice {
     tag: Tag,
     batch: u64,
@@ -232,7 +235,7 @@ struct Choice {
 }
 
 impl Deadline {
-    /// Without requests.
+    /// Builds an elevator without requests.
     pub fn new(config: DeadlineConfig) -> Deadline {
         Deadline {
             config,
@@ -313,8 +316,8 @@ impl Elevator for Deadline {
     }
 
     fn expires(&self, now: Time) -> Option<Time> {
-        // In the end it is the continuation of the batch, or the oldest of the direction. The others of
-        // that direction expire later.
+        // At the end of time the choice is the continuation of the batch, or the oldest request of the
+        // direction. Other requests of that direction expire later.
         let request = self.sorted.requests().get(self.choose(Time::NEVER)?.tag);
         let age = self.config.expire(Direction::of(request.op));
         let expired = age.saturating_add(Nanos::from_nanos(1));
@@ -432,7 +435,7 @@ mod tests {
         assert_eq!(order(&mut sched, at(1)), [100, 600]);
     }
 
-    /// Five reads of which 10 is the oldest but one, and below the first.
+    /// Serves five reads. The second oldest is 10, which is below the first.
     fn served(fifo_batch: u64, now: Time) -> std::vec::Vec<u64> {
         let mut sched = deadline(DeadlineConfig {
             fifo_batch,
@@ -496,7 +499,7 @@ mod tests {
         sched.insert(at(0), write(4, 50, 0));
         assert_eq!(order(&mut sched, at(0)), [950, 5, 100, 50]);
 
-        // The same if the sweep of writes was cut short and had a continuation.
+        // The same result if the sweep of writes was cut short and had a continuation.
         let mut sched = deadline(DeadlineConfig {
             fifo_batch: 1,
             ..DeadlineConfig::DEFAULT

@@ -1,24 +1,25 @@
-//! Where the head is and what left it there, as far as a scheduler can know.
+//! Position of the head and the request that left it there, as far as a scheduler can know.
 
 use crate::{Head, Op, Positioning, Request, Tag};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// The state of the head behind the request that was handed out last.
 ///
-/// Whoever drives an elevator keeps it: with [`HeadState::behind`] for each request that goes to the
-/// drive, and with [`HeadState::completed`] for each that comes back.
+/// The driver of an elevator maintains this state: with [`HeadState::behind`] for each request that goes to the drive,
+/// and with [`HeadState::completed`] for each request that comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadState {
     /// The address behind the last sector of that request; sector 0 before the first request.
     pub lba: Lba,
-    /// What that request does; `None` before the first request.
+    /// The operation of that request; `None` before the first request.
     pub op: Option<Op>,
-    /// Since when that request is done; `None` while it is in the drive.
+    /// Time at which that request was done; `None` while it is in the drive.
     pub free: Option<Time>,
-    /// While it is in the drive: when the head should be free for another request. `None` if nobody predicts that.
+    /// Time at which the head should be free for another request, while that request is in the drive. `None` without a
+    /// prediction.
     pub due: Option<Time>,
-    /// How far the clock of the [`Positioning`](crate::Positioning) is ahead of the time that schedulers are told: zero
-    /// unless somebody follows the platter.
+    /// Lead of the [`Positioning`](crate::Positioning)'s clock over the time that schedulers use. Zero unless a tracker
+    /// follows the platter.
     pub ahead: Nanos,
     in_drive: Option<Tag>,
 }
@@ -27,7 +28,7 @@ impl HeadState {
     /// The head before the first request.
     pub const START: HeadState = HeadState::at(Lba::ZERO);
 
-    /// A head that has been at rest at this address from the start, left there by nobody.
+    /// A head that has been at rest at this address from the start. No request left it there.
     pub const fn at(lba: Lba) -> HeadState {
         HeadState {
             lba,
@@ -51,8 +52,9 @@ impl HeadState {
         }
     }
 
-    /// A head that a tracker follows: behind a request that has left it there, and that is done since `free` or, if it is
-    /// still to come, should be by then, as far as anybody knows.
+    /// A head that a tracker follows, behind the request that left it there. If `is_busy` is false, that request has
+    /// been done since `free`. If `is_busy` is true, that request should be done by `free`, as far as the tracker
+    /// knows.
     pub const fn tracked(
         lba: Lba,
         op: Option<Op>,
@@ -74,8 +76,8 @@ impl HeadState {
         }
     }
 
-    /// The head as a model sees it, by the clock of the model. A head of which nobody knows when it is free is taken to be
-    /// free at `now`.
+    /// Converts the head to the terms and the clock of a model. If the time at which the head is free is unknown, the
+    /// head counts as free at `now`.
     pub fn by<P: Positioning>(&self, model: &P, now: Time) -> Head<P::Place> {
         const ONE: Sectors = Sectors::new(1);
         let last = |lba| Extent::new(lba - ONE, ONE);
@@ -91,7 +93,7 @@ impl HeadState {
         }
     }
 
-    /// Notes that the drive finished a request. The head is free if that was the last one handed out.
+    /// Notes that the drive finished a request. The head becomes free if that request was the last one handed out.
     pub fn completed(&mut self, now: Time, request: &Request) {
         if self.in_drive == Some(request.tag) {
             self.in_drive = None;
@@ -116,7 +118,7 @@ mod tests {
     /// The head that an elevator saw last.
     type Seen = Rc<Cell<HeadState>>;
 
-    /// First come, first served, and shows the head behind which it gave a request away.
+    /// First come, first served. Records the head that it saw when it last handed out a request.
     struct Sees(Noop, Seen);
 
     impl Elevator for Sees {
@@ -153,7 +155,7 @@ mod tests {
         }
     }
 
-    /// Both schedulers that drive an elevator, and what their elevators see.
+    /// Both schedulers that drive an elevator, and the records of their elevators.
     fn drivers() -> [(Box<dyn Scheduler>, Seen); 2] {
         let sees = || {
             let seen = Rc::new(Cell::new(HeadState::START));
@@ -200,7 +202,7 @@ mod tests {
         assert_eq!(head.free, None);
         head.completed(at(5), &last);
         assert_eq!(head.free, Some(at(5)));
-        // The tag is given again, and somebody else serves that request.
+        // The tag is reused, and another party serves that request.
         head.completed(at(9), &last);
         assert_eq!(head.free, Some(at(5)));
     }

@@ -1,8 +1,8 @@
 //! Time as a kernel counts it: in ticks of its timer.
 //!
-//! The schedulers of Linux 2.6 keep all their times in jiffies, so how often the timer ticks changes
-//! what they do: a wait of 6.67 ms is 6 ticks of 1 ms, or 1 of 4 ms. A timer that is set for n ticks
-//! fires on a tick, and the tick that is under way counts: after more than n − 1 ticks and at most n.
+//! The schedulers of Linux 2.6 keep all their times in jiffies, so the tick rate changes their behaviour: a wait of
+//! 6.67 ms is 6 ticks of 1 ms, or 1 tick of 4 ms. A timer that is set for n ticks fires on a tick, and the current tick
+//! counts. The timer fires after more than n − 1 ticks and at most n.
 
 use core::ops::Add;
 use headtime_units::{Nanos, Time};
@@ -24,13 +24,13 @@ impl Jiffies {
         self.0
     }
 
-    /// Ticks since `earlier`; 0 if that is later.
+    /// Ticks since `earlier`; 0 if `earlier` is later.
     pub const fn since(self, earlier: Jiffies) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// Adds ticks, up to the last point in time there is.
+/// Adds ticks, up to the last possible point in time.
 impl Add<u64> for Jiffies {
     type Output = Jiffies;
 
@@ -39,7 +39,7 @@ impl Add<u64> for Jiffies {
     }
 }
 
-/// How often the timer of a kernel ticks, per second.
+/// Tick rate of a kernel's timer, per second.
 ///
 /// # Examples
 ///
@@ -57,7 +57,7 @@ impl Add<u64> for Jiffies {
 pub struct Hz(u64);
 
 impl Hz {
-    /// The lowest and the highest rate allowed: those that Linux could be built with.
+    /// The lowest and the highest rate allowed: the range of Linux's build options.
     pub const RANGE: (u64, u64) = (100, 1_000);
 
     /// 250 ticks per second, the rate of most kernels of the time.
@@ -77,25 +77,24 @@ impl Hz {
         self.0
     }
 
-    /// The whole ticks that have gone by at `now`.
+    /// Whole ticks that have passed at `now`.
     pub const fn at(self, now: Time) -> Jiffies {
         Jiffies(self.scaled(now.as_nanos()).0)
     }
 
-    /// When a tick comes, to the first nanosecond at which [`Hz::at`] says so; the end of time if
-    /// that is earlier.
+    /// Time of a tick: the first nanosecond at which [`Hz::at`] returns this tick. The end of time if that is earlier.
     pub const fn time(self, jiffies: Jiffies) -> Time {
         let (seconds, rest) = (jiffies.0 / self.0, jiffies.0 % self.0);
         let nanos = seconds.saturating_mul(SECOND_NS);
         Time::from_nanos(nanos.saturating_add((rest * SECOND_NS).div_ceil(self.0)))
     }
 
-    /// Returns the time at which a timer fires that is set now for so many ticks; later than now unless they are 0.
+    /// Returns the time at which a timer fires that is set now for `ticks` ticks. Later than `now` unless `ticks` is 0.
     pub fn fires(self, now: Time, ticks: u64) -> Time {
         self.time(self.at(now) + ticks)
     }
 
-    /// A span in ticks, rounded down, but to no less than one tick unless the span is 0.
+    /// A span in ticks, rounded down, but at least one tick unless the span is 0.
     ///
     /// With the spans of a second that their sources state (`HZ / 8` is 125 ms), these are the
     /// kernel's values at every rate.

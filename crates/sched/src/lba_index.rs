@@ -1,8 +1,7 @@
 //! Pending requests in the order of their addresses.
 //!
-//! Addresses are a [`SortedMap`]; the requests of one address are a list in order of insertion, linked
-//! by tag. So neither the place of a request in that order nor its removal depends on how many others
-//! have its address.
+//! Addresses are in a [`SortedMap`]. The requests of one address are a list in order of insertion, linked by tag. So
+//! the costs of finding and removing a request do not depend on the number of requests at its address.
 
 use crate::Tag;
 use crate::sorted_map::{Falling, Rising, SortedMap};
@@ -12,15 +11,15 @@ use headtime_units::Lba;
 /// No request: the end of a list.
 const NIL: u32 = u32::MAX;
 
-/// In place of the one before, of a tag that is not in the index.
+/// Value of `prev` for a tag that is not in the index.
 const ABSENT: u32 = u32::MAX - 1;
 
 /// One pending request in an [`LbaIndex`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its first sector, or whatever address it was inserted under.
+    /// First sector, or another address under which the entry was inserted.
     pub lba: Lba,
-    /// Its name.
+    /// Tag of the request.
     pub tag: Tag,
 }
 
@@ -31,7 +30,7 @@ struct Ends {
     last: u32,
 }
 
-/// Where a request is among those of its address.
+/// Place of a request among the requests of its address.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     lba: Lba,
@@ -47,8 +46,8 @@ impl Link {
     };
 }
 
-/// The requests that have their address in common with others, by tag; for one or several
-/// [`LbaGroups`] of which each tag is in one at most.
+/// Links of requests that share their address, by tag. Several [`LbaGroups`] may share the links, if each tag is in at
+/// most one group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ties(Vec<Link>);
 
@@ -57,13 +56,13 @@ impl Ties {
         Ties(Vec::new())
     }
 
-    /// The link of a request, if it has this address and is not alone there.
+    /// Returns the link of a request at this address, if the request is not alone there.
     fn find(&self, lba: Lba, tag: u32) -> Option<Link> {
         let link = *self.0.get(tag as usize)?;
         (link.prev != ABSENT && link.lba == lba).then_some(link)
     }
 
-    /// The link of a request that has one.
+    /// Returns the link of a request that has a link.
     fn of(&mut self, tag: u32) -> &mut Link {
         &mut self.0[tag as usize]
     }
@@ -77,7 +76,7 @@ impl Ties {
     }
 }
 
-/// Requests by address, of which those that have one address are linked elsewhere.
+/// Requests by address. The links of requests at equal addresses are in [`Ties`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LbaGroups {
     groups: SortedMap<Lba, Ends>,
@@ -113,7 +112,7 @@ impl LbaGroups {
         let ends = self.groups.value_mut(place);
         let prev = core::mem::replace(&mut ends.last, tag);
         if prev == ends.first {
-            // It was alone.
+            // The first request had been alone.
             let (prev, next) = (NIL, tag);
             ties.add(ends.first, Link { lba, prev, next });
         } else {
@@ -189,9 +188,8 @@ fn last_of((lba, ends): (Lba, Ends)) -> Entry {
 
 /// An ordered index of pending requests by address; ties are in order of insertion.
 ///
-/// The same address may occur any number of times, a tag once. What an operation costs does not depend
-/// on how often an address occurs; an index that has once held `n` entries allocates nothing until it
-/// holds more.
+/// An address may occur any number of times, a tag once. The cost of an operation does not depend on the number of
+/// requests at an address. An index that has once held `n` entries allocates nothing until it holds more.
 ///
 /// # Examples
 ///
@@ -234,8 +232,8 @@ impl LbaIndex {
         self.by_lba.is_empty()
     }
 
-    /// Adds an entry behind all others of the same address. Returns true if there are any. The tag must not be in
-    /// the index.
+    /// Adds an entry behind all others of the same address. Returns true if others exist. The tag must not be in the
+    /// index.
     pub fn insert(&mut self, lba: Lba, tag: Tag) -> bool {
         self.by_lba.insert(&mut self.ties, lba, tag)
     }
@@ -284,8 +282,8 @@ impl LbaIndex {
         self.by_lba.last_before(lba)
     }
 
-    /// The entry that follows the one of this address and tag in the order, or that would follow it
-    /// if it is not there: then the first with a higher address.
+    /// The entry that follows the entry of this address and tag in the order. If the latter is absent, the first entry
+    /// with a higher address.
     pub fn next_after(&self, lba: Lba, Tag(tag): Tag) -> Option<Entry> {
         let groups = &self.by_lba.groups;
         let Ok(place) = groups.find(&lba) else {
@@ -311,8 +309,8 @@ impl LbaIndex {
         self.around(lba).1
     }
 
-    /// The entries whose address is lower than `lba`, downward; those of one address come in the
-    /// reverse order of insertion.
+    /// The entries with addresses lower than `lba`, downward. Entries of one address come in reverse order of
+    /// insertion.
     pub fn downward(&self, lba: Lba) -> Downward<'_> {
         self.around(lba).0
     }

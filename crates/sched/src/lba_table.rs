@@ -1,18 +1,18 @@
 //! Pending requests by address, without an order of the addresses.
 //!
-//! As long as no two requests have one address, nothing is sorted: each request is in a hash table, found
-//! by multiplying its address. If a request comes to an address that is taken, both move to an
-//! [`LbaIndex`]. A request that the table has no room for goes there too. The size of the table bounds
-//! what addresses that collide can cost, whoever chooses them.
+//! As long as no two requests share an address, nothing is sorted: each request is in a hash table, found by
+//! multiplying its address. If a request comes to an address that is taken, both move to an [`LbaIndex`]. If the table
+//! is full, further requests go there too. The size of the table bounds the cost of colliding addresses, even if a
+//! client chooses them on purpose.
 
 use crate::{LbaIndex, Tag};
 use alloc::vec::Vec;
 use headtime_units::Lba;
 
-/// The most in the table; in tests so few that there are more.
+/// Largest number of requests in the table. In tests the number is so low that tables overflow.
 const ALONE_MAX: usize = if cfg!(test) { 8 } else { 1024 };
 
-/// At least so many lists for each request, so that hardly any has two.
+/// Least number of lists per request, so that hardly any list has two requests.
 const SPARSE: usize = 8;
 
 /// No request: the end of a list.
@@ -21,7 +21,7 @@ const NIL: u32 = u32::MAX;
 /// 2⁶⁴ over the golden ratio: neighbours, and addresses at any usual distance, come far apart.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Pending requests by address; those of one address are in order of insertion.
+/// Pending requests by address. Requests at one address are in order of insertion.
 ///
 /// Like an [`LbaIndex`] without an order of the addresses: an address may occur any number of times, a tag
 /// once. A table that has held `n` entries allocates nothing until it holds more.
@@ -55,8 +55,8 @@ impl LbaTable {
         }
     }
 
-    /// Adds an entry behind all others of the same address. Returns true if there are any. The tag must not be in
-    /// the table.
+    /// Adds an entry behind all others of the same address. Returns true if others exist. The tag must not be in the
+    /// table.
     #[inline]
     pub fn insert(&mut self, lba: Lba, tag: Tag) -> bool {
         if let Some(first) = self.alone.find(lba) {
@@ -106,14 +106,14 @@ struct ChainNode {
     next: u32,
 }
 
-/// One request for each address, in short lists by what their addresses are multiplied to.
+/// One request for each address, in short lists. The product of the address selects the list.
 #[derive(Clone, Debug, Default)]
 struct Table {
-    /// The first of each list; none, or a power of two.
+    /// First request of each list. The number of lists is zero or a power of two.
     lists: Vec<u32>,
     /// By tag.
     nodes: Vec<ChainNode>,
-    /// How many bits of a product are not part of the number of a list.
+    /// Number of low bits of a product that are not part of a list's number.
     shift: u32,
     len: usize,
 }
@@ -128,7 +128,7 @@ impl Table {
         }
     }
 
-    /// The number of the list that an address belongs to, if there are any.
+    /// Returns the number of the list of an address, if lists exist.
     fn list(&self, lba: Lba) -> usize {
         // The highest bits depend on all others.
         (lba.get().wrapping_mul(SPREAD) >> self.shift) as usize
@@ -230,9 +230,9 @@ mod tests {
         Clear,
     }
 
-    /// The address whose product is this: those of close products are in one list.
+    /// Returns the address with this product. Addresses with close products are in one list.
     fn of_product(product: u64) -> Lba {
-        // The inverse of an odd number by Newton's method, which doubles the bits that are right.
+        // The inverse of an odd number by Newton's method, which doubles the number of correct bits.
         let inverse = (0..6).fold(SPREAD, |inverse: u64, _| {
             inverse.wrapping_mul(2_u64.wrapping_sub(SPREAD.wrapping_mul(inverse)))
         });

@@ -1,9 +1,8 @@
-//! What a disk should do next.
+//! Decisions on a disk's next request.
 //!
-//! An [`Elevator`] orders pending requests and never waits. A [`Scheduler`] says what to do next and
-//! may wait for a request that has not arrived. [`WorkConserving`] turns an elevator into a scheduler
-//! that never waits. A policy that weighs positions is built with a [`Positioning`]: its own belief about
-//! the disk, never the disk itself.
+//! An [`Elevator`] orders pending requests and never waits. A [`Scheduler`] decides the next step and may wait for a
+//! request that has not arrived. [`WorkConserving`] turns an elevator into a scheduler that never waits. A policy that
+//! weighs positions is built with a [`Positioning`]: an assumed profile of the disk, never the disk itself.
 //!
 //! The crate has no clock (time is an argument), no I/O, no randomness and no disk. It is `no_std`, so
 //! that a policy cannot ask for any of them.
@@ -126,7 +125,7 @@ mod tests {
     use headtime_units::{Extent, Nanos, Time};
     use std::vec::Vec;
 
-    /// So many milliseconds after the start.
+    /// Returns the time `ms` milliseconds after the start.
     pub fn at(ms: u64) -> Time {
         Time::ZERO + Nanos::from_millis(ms)
     }
@@ -144,7 +143,7 @@ mod tests {
         }
     }
 
-    /// A request that has grown to so many sectors from `lba` on.
+    /// Returns the request, grown to `sectors` sectors from `lba` on.
     pub fn grown(request: Request, lba: u64, sectors: u64) -> Request {
         let extent = Extent::at(lba, sectors);
         Request { extent, ..request }
@@ -157,7 +156,7 @@ mod tests {
         }
     }
 
-    /// Takes all requests, one after the other without time passing, and says where they start.
+    /// Takes all requests, one after the other at the same time, and returns their start addresses.
     pub fn order(elevator: &mut impl Elevator, now: Time) -> Vec<u64> {
         let mut head = HeadState::START;
         core::iter::from_fn(|| {

@@ -2,29 +2,30 @@
 //!
 //! # Rule
 //!
-//! Batches, directions and expiries are those of [`deadline`](crate::Deadline). Two things differ.
+//! Batches, directions and expiries are as in [`deadline`](crate::Deadline). Two things differ.
 //!
-//! It looks the continuation of a batch up when it needs it: the first request that starts at or after
-//! the start of the last one handed out. So a request that arrives ahead joins the sweep.
+//! The elevator looks up the continuation of a batch on demand: the first request that starts at or
+//! after the start of the last one handed out. So a request that arrives ahead joins the sweep.
 //!
 //! Each class has its own queues. A lower class is served only while no higher class has a request
-//! queued, with one exception: the request that a lower class would serve goes first once it is
-//! `prio_aging_expire` old. All classes share the direction, the length of the batch and the count of
-//! passed-over writes. Looking for an aged request may begin a new batch, as in the original. Classes
-//! below [`Class::IDLE`] count as idle.
+//! queued, with one exception. If the next request of a lower class is at least `prio_aging_expire` old,
+//! it goes first. All classes share the direction, the length of the batch and the count of passed-over
+//! writes. The search for an aged request may begin a new batch, as in the original. Classes below
+//! [`Class::IDLE`] count as idle.
 //!
 //! The original differs in two points. There a class is empty when it has nothing queued and nothing in
-//! the drive, which keeps lower classes out of the drive's own queue and leaves room there empty; here
-//! it is empty when it has nothing queued. The original counts time in timer ticks; here time is exact.
+//! the drive. This keeps lower classes out of the drive's own queue and leaves room there empty. Here a
+//! class is empty when it has nothing queued. The original counts time in timer ticks; here time is
+//! exact.
 //!
 //! # Bound
 //!
-//! Within one class that of `deadline`. A lower class has no bound under a steady load of a higher one,
-//! since aging looks only at the request that the class would serve next.
+//! Within one class, the bound of `deadline`. A lower class has no bound under a steady load of a higher
+//! one, since aging considers only the request that the class would serve next.
 //!
 //! # Tunables
 //!
-//! Those of `deadline`, and:
+//! The tunables of `deadline`, and:
 //!
 //! - `prio_aging_expire` (duration; default 10s): the age at which a request of a lower class goes
 //!   first. Lower weakens classes. 0 reverses them: lower classes go first.
@@ -89,7 +90,7 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
     ))
 }
 
-/// Real-time, best effort, idle.
+/// Number of levels: real-time, best effort, idle.
 const LEVELS: usize = 3;
 
 /// Linux's mq-deadline elevator of today; see the [module](self).
@@ -98,12 +99,12 @@ pub struct MqDeadline {
     config: DeadlineConfig,
     prio_aging_expire: Nanos,
     sorted: Sorted,
-    /// Where the last request handed out started, by level and direction.
+    /// Start of the last request handed out, by level and direction.
     latest: [[Lba; 2]; LEVELS],
     counters: Counters,
 }
 
-/// What all levels have in common.
+/// State that all levels share.
 #[derive(Clone, Copy, Debug)]
 struct Counters {
     direction: Direction,
@@ -128,8 +129,8 @@ fn list(level: usize, direction: Direction) -> ListId {
 }
 
 impl MqDeadline {
-    /// Without requests; `prio_aging_expire` is the age at which a request of a lower class goes
-    /// first.
+    /// Builds an elevator without requests. `prio_aging_expire` is the age at which a request of a lower
+    /// class goes first.
     pub fn new(config: DeadlineConfig, prio_aging_expire: Nanos) -> MqDeadline {
         MqDeadline {
             config,
@@ -160,8 +161,8 @@ impl MqDeadline {
         Some(index.first_at_or_after(latest)?.tag)
     }
 
-    /// What a level would serve if that is at least `aged` old. The counters change even if it is
-    /// not.
+    /// Returns the next request of a level if it is at least `aged` old. The counters change in either
+    /// case.
     fn choose_at(
         &self,
         level: usize,
@@ -223,7 +224,7 @@ impl MqDeadline {
 }
 
 impl Default for MqDeadline {
-    /// Returns the settings that Linux starts with.
+    /// Returns an elevator with the settings that Linux starts with.
     fn default() -> MqDeadline {
         MqDeadline::new(DeadlineConfig::DEFAULT, AGING_DEFAULT)
     }
@@ -242,9 +243,9 @@ impl Elevator for MqDeadline {
     }
 
     fn expires(&self, now: Time) -> Option<Time> {
-        // Who goes next, and whether that is urgent, changes only when one of these requests expires, or
-        // is old enough to go before a higher class. A class that ages can take the place of a request
-        // that is urgent, so the first time is not always the last one.
+        // The candidate and its urgency change only when one of these requests expires, or is old enough
+        // to go before a higher class. A class that ages can take the place of an urgent request, so the
+        // first time is not always the last one.
         let lists = (0..LEVELS).flat_map(|level| {
             [Direction::Read, Direction::Write].map(|direction| (level, direction))
         });
@@ -350,7 +351,7 @@ mod tests {
         assert_eq!(sched.take(at(0), &HeadState::START).unwrap().tag, Tag(0));
         sched.insert(at(1), read(2, 108, 1));
         assert_eq!(order(&mut sched, at(1)), [108, 300]);
-        // Also after the sweep had nothing left, and from the start of the last one on.
+        // The same holds after the sweep had nothing left, from the start of the last request on.
         sched.insert(at(2), read(0, 200, 2));
         sched.insert(at(2), read(1, 300, 2));
         assert_eq!(order(&mut sched, at(2)), [300, 200]);

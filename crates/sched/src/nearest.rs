@@ -1,17 +1,17 @@
-//! Which of two requests a sweep of the old Linux elevators takes next.
+//! The choice of a sweep between two requests, in the old Linux elevators.
 //!
-//! Both the anticipatory scheduler and CFQ weigh two addresses against where the last request ended:
-//! ahead costs its distance, a little behind costs a multiple of it, and what is farther behind is
-//! left for the next sweep.
+//! Both the anticipatory scheduler and CFQ weigh two addresses against the end of the last request.
+//! A seek ahead costs its distance, and a short seek back costs a multiple of its distance. A
+//! request farther behind is left for the next sweep.
 
 use headtime_units::{Lba, Sectors};
 
-/// How a sweep looks back. Source: Linux 2.6.31, `block/as-iosched.c` and `block/cfq-iosched.c`.
+/// Parameters of seeks back. Source: Linux 2.6.31, `block/as-iosched.c` and `block/cfq-iosched.c`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LookBack {
-    /// The farthest that a request may lie behind and still be weighed, inclusive.
+    /// Largest distance behind at which a request is still weighed, inclusive.
     pub most: Sectors,
-    /// By what its distance is multiplied.
+    /// Factor of a distance behind.
     pub penalty: u64,
 }
 
@@ -30,8 +30,9 @@ impl LookBack {
 
     /// Returns true if a sweep that stands at `last` takes `other` rather than `one`.
     ///
-    /// The lower cost wins, and of equal costs the higher address. Of two that are left for the next
-    /// sweep the lower wins, since it begins at the bottom. Never of two equal addresses.
+    /// The lower cost wins, and of equal costs the higher address. If both are left for the next
+    /// sweep, the lower address wins, since that sweep begins at the bottom. False for two equal
+    /// addresses.
     pub fn prefers_other(self, last: Lba, one: Lba, other: Lba) -> bool {
         match (self.cost(last, one), self.cost(last, other)) {
             (Some(cost), Some(of_other)) if cost == of_other => other > one,

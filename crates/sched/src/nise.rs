@@ -1,56 +1,56 @@
-//! NISE: either the scheduler orders, or the drive.
+//! NISE: either the scheduler or the drive orders.
 //!
 //! # Problem
 //!
-//! A scheduler that waits for a stream's next request keeps a drive with a queue from ordering, and such a drive does not
-//! keep to the scheduler's order. With both at work, streams lose what waiting gains, and random requests what
-//! the drive's order gains.
+//! A scheduler that waits for a stream's next request keeps a drive with a queue from ordering, and such a drive does
+//! not keep to the scheduler's order. With both at work, streams lose the gain of waiting, and random requests lose the
+//! gain of the drive's order.
 //!
 //! # Rule
 //!
-//! The *sequentiality metric* is a moving mean of the sizes of requests as they go to the drive: streams read
-//! ahead, and their requests are large. Every `th1` at most, when a request is to be chosen, it decides:
+//! The *sequentiality metric* is a moving mean of the sizes of requests as they go to the drive: streams read ahead,
+//! and their requests are large. When a request is to be chosen, but at most once per `th1`, NISE decides:
 //!
 //! - *Random*, while the metric is below `th2` sectors: first come, first served, and as many commands in the drive
 //!   as the engine allows. The drive orders.
 //! - *Sequential*: [`Anticipatory`], and one command in the drive. The scheduler orders.
 //!
 //! Both choose among the same requests, and the statistics of `anticipatory` go on in either mode. A change waits for
-//! nothing: of commands that are too many for the new depth the drive completes what it has.
+//! nothing. If the drive has more commands than the new depth allows, it completes them.
 //!
 //! # What the paper leaves open
 //!
-//! It starts random, with a metric of 0. A decision counts whether or not it changes the mode. Section 5.1 says once that
-//! the metric is compared with `th1`; the algorithm says `th2`. A change of the mode does not end a wait by itself:
-//! in random mode the oldest request goes, which ends it.
+//! NISE starts in random mode, with a metric of 0. A decision counts whether or not it changes the mode. Section 5.1
+//! says once that the metric is compared with `th1`; the algorithm says `th2`. A change of the mode does not end a wait
+//! by itself: in random mode the oldest request goes, which ends the wait.
 //!
 //! # Any set of schedulers
 //!
-//! `nise(noop,deadline@8,anticipatory@1):th2=20/80` chooses among other schedulers, each with its own depth or the depth of
-//! the engine, ordered by the sequential share of the load. Between each two stands a threshold. All schedulers have all
-//! requests; a request that one hands out counts as handed out for all, so their statistics of processes go on. Requests merge
-//! if all agree. Here:
+//! `nise(noop,deadline@8,anticipatory@1):th2=20/80` chooses among other schedulers, each with its own depth or the
+//! depth of the engine, ordered by the sequential share of the load. Between neighbours stands a threshold. All
+//! schedulers have all requests. A request that one scheduler hands out counts as handed out for all, so their
+//! statistics of processes go on. Requests merge if all schedulers agree. Two remarks:
 //!
-//! - Any set is not the paper's. Without a set, nise follows the paper.
-//! - `by=trial` does not look at sizes. It measures what each serves; see `trials.rs` for how, and the design note
-//!   (`docs/design/2026-11-22-ncq.md`) for why.
+//! - A set of schedulers is not in the paper. Without a set, nise follows the paper.
+//! - `by=trial` does not use sizes. It measures the service of each scheduler; see `trials.rs` for the method, and the
+//!   design note (`docs/design/2026-11-22-ncq.md`) for the reasons.
 //!
 //! # Bound
 //!
-//! In random mode none is overtaken here; in sequential mode that of `anticipatory`. Among others, that of the one that has the
-//! say, for as long as it has.
+//! In random mode no request is overtaken here. In sequential mode the bound of `anticipatory` holds. Among other
+//! schedulers, the active scheduler's bound holds while that scheduler is active.
 //!
 //! # Tunables
 //!
-//! - `th1` (duration; default 6s): how long a mode lasts at least. Longer than the period of the file system's
+//! - `th1` (duration; default 6s): the shortest duration of a mode. Longer than the period of the file system's
 //!   write-back, which sends many small requests at once.
-//! - `th2` (sectors; default 50): the mean size from which on the load counts as sequential. Of more than two schedulers, one
-//!   for each after the first.
+//! - `th2` (sectors; default 50): the mean size from which on the load counts as sequential. With more than two
+//!   schedulers, one number for each scheduler after the first.
 //! - `alpha` (a shift; default 7, 1/128): the weight of each request in the mean. Larger shifts smooth more.
-//! - `by` (size or trial; default size): what decides.
-//! - `turn` (duration; default 500ms), `cost` (a share of the time; default 0.01): of trials, how long each is, and what they may
-//!   cost.
-//! - those of `anticipatory`, if no schedulers are named.
+//! - `by` (size or trial; default size): the criterion.
+//! - `turn` (duration; default 500ms), `cost` (a share of the time; default 0.01): the duration of each trial, and the
+//!   largest cost of trials.
+//! - the tunables of `anticipatory`, if no schedulers are named.
 //!
 //! # Source
 //!
@@ -60,8 +60,9 @@
 //! # When not to use it
 //!
 //! - Streams and random requests come at the same time.
-//! - Large requests go to random addresses, or are written: their sizes look like streams, and the drive gets a command at a time.
-//! - Requests do not say which process they are of.
+//! - Large requests go to random addresses, or are written. Their sizes look like streams, and the drive gets a command
+//!   at a time.
+//! - Requests do not name their process.
 
 mod members;
 
@@ -80,7 +81,7 @@ use members::{Member, Members};
 
 const AS: &[OptionInfo] = AnticipatoryConfig::OPTIONS;
 
-/// What is known of it.
+/// The record of NISE.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "nise",
     idea: "lets the scheduler or drive order",
@@ -141,7 +142,7 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
     ..PolicyInfo::PLAIN
 };
 
-/// Between each two schedulers there is a threshold, and they rise.
+/// Checks that one threshold stands between neighbouring schedulers, and that thresholds rise.
 fn fits(options: &Options<'_>, count: usize) -> Result<(), (&'static str, String)> {
     if NiseBy::from_options(options) == NiseBy::Trial || count == 1 {
         return Ok(());
@@ -169,12 +170,12 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
     })
 }
 
-/// By what it chooses.
+/// Criterion of the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NiseBy {
     /// The mean size of requests.
     Size,
-    /// What each scheduler serves.
+    /// The measured service of each scheduler.
     Trial,
 }
 
@@ -192,17 +193,18 @@ impl NiseBy {
 pub struct NiseConfig {
     /// The shortest time from one decision to the next.
     pub th1: Nanos,
-    /// The metric, in sectors, from which on the load is of the next scheduler; one less than there are schedulers.
+    /// Thresholds of the metric, in sectors, one less than the number of schedulers. From a threshold on, the next
+    /// scheduler is active.
     pub th2: Counts,
     /// A request weighs 1 / 2^alpha in the metric; 0 to 16.
     pub alpha: u32,
-    /// By what it chooses.
+    /// Criterion of the choice.
     pub by: NiseBy,
-    /// How long each scheduler is measured in a trial, at least.
+    /// Shortest measurement of a scheduler in a trial.
     pub turn: Nanos,
-    /// What share of the time trials may cost.
+    /// Share of the time that trials may cost.
     pub cost: Millionths,
-    /// Of the scheduler for sequential loads, if none are named.
+    /// Tunables of the scheduler for sequential loads, if no schedulers are named.
     pub anticipatory: AnticipatoryConfig,
 }
 
@@ -237,7 +239,7 @@ impl Default for NiseConfig {
     }
 }
 
-/// Bits behind the point of the metric.
+/// Fractional bits of the metric.
 const FRACTION: u32 = 16;
 
 /// The sequentiality metric: a moving mean of the sizes of requests, by shifts.
@@ -257,22 +259,22 @@ impl Metric {
     }
 }
 
-/// Switches between schedulers, and so between their order and the drive's; see the [module](self).
+/// Switches between schedulers, and thereby between their order and the drive's; see the [module](self).
 pub struct Nise {
     config: NiseConfig,
     members: Members,
     metric: Metric,
-    /// Who has the say.
+    /// Index of the active scheduler.
     active: usize,
-    /// When it last decided by size.
+    /// Time of the last decision by size.
     decided: Time,
-    /// There if it chooses by trial.
+    /// Trials, if the criterion is a trial.
     trials: Option<Trials>,
 }
 
 impl Nise {
-    /// The paper's: first come, first served as deep as the engine allows, or anticipatory at depth 1. Without
-    /// requests, in random mode.
+    /// Builds the paper's NISE: first come, first served as deep as the engine allows, or anticipatory at depth 1.
+    /// Without requests, in random mode.
     pub fn new(config: NiseConfig) -> Nise {
         let fifo = WorkConserving::new(Noop::beside_another());
         let anticipatory = Anticipatory::new(config.anticipatory);
@@ -282,12 +284,12 @@ impl Nise {
         )
     }
 
-    /// Among these, each with its depth if that is not the engine's, from the one for random loads to the one for
-    /// sequential ones. None of them has requests.
+    /// Chooses among these schedulers, ordered from random to sequential loads. A depth is given if a scheduler's depth
+    /// differs from the engine's. The schedulers must be empty.
     ///
     /// # Panics
     ///
-    /// If there are none.
+    /// If `choices` is empty.
     pub fn among(choices: Vec<(Box<dyn Scheduler>, Option<u32>)>, config: NiseConfig) -> Nise {
         let trials = || Trials::new(choices.len(), config.turn, config.cost);
         let trials = (config.by == NiseBy::Trial).then(trials);
@@ -368,7 +370,7 @@ impl Scheduler for Nise {
     }
 
     fn dispatched(&mut self, now: Time, request: &Request) {
-        // Others move no data.
+        // Other operations move no data.
         if matches!(request.op, Op::Read | Op::Write) {
             self.metric
                 .update(request.extent.len.get(), self.config.alpha);
@@ -428,7 +430,7 @@ impl Scheduler for Nise {
         self.members.queued()
     }
 
-    /// The metric, who has the say, and what trials have shown stay.
+    /// The metric, the active scheduler and the results of trials stay.
     fn drain(&mut self) -> Vec<Request> {
         if let Some(trials) = &mut self.trials {
             trials.cleared();
@@ -469,13 +471,13 @@ mod tests {
         }
     }
 
-    /// Requests of `sectors`, one after the other, up to this time.
+    /// Feeds requests of `sectors`, one after the other, in this span of time.
     fn feed(nise: &mut Nise, sectors: u64, ms: core::ops::Range<u64>) {
         for at_ms in ms.step_by(10) {
             let request = request(0, 1, at_ms * 1000, sectors, at_ms);
             nise.insert(at(at_ms), request);
             if sent(nise, at_ms).is_none() {
-                // It waits for the drive or a process, and goes at the latest a second later.
+                // The scheduler waits for the drive or a process. The request goes a second later at the latest.
                 assert!(sent(nise, at_ms + 2_000).is_some(), "at {at_ms} ms");
             }
             nise.completed(at(at_ms), &request);
@@ -527,7 +529,7 @@ mod tests {
         assert_eq!(nise.depth(), Some(u32::MAX));
         feed(&mut nise, 256, 6_000..6_010);
         assert_eq!(nise.depth(), Some(1));
-        // Small requests change the metric soon, and the mode when six more seconds have passed.
+        // Small requests change the metric soon. The mode changes when six more seconds have passed.
         feed(&mut nise, 8, 6_010..11_990);
         assert_eq!((nise.metric() < 50, nise.depth()), (true, Some(1)));
         feed(&mut nise, 8, 12_000..12_010);
@@ -540,7 +542,7 @@ mod tests {
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// What goes after requests of this size brought the metric there.
+    /// Moves the metric by requests of this size, and returns the depth then.
     fn moved(nise: &mut dyn Scheduler, sectors: u64, ms: u64) -> Option<u32> {
         let one = request(900, 1, 0, sectors, ms);
         (0..200).for_each(|_| nise.dispatched(at(ms), &one));
@@ -568,7 +570,7 @@ mod tests {
         }
         let mut sent = |ms| match nise.dispatch(at(ms)) {
             Dispatch::Request(request) => {
-                // Large enough that the next one is of the other band, and the other way round.
+                // The size is large or small enough to move the metric into the other band.
                 let sectors = if ms % 2 == 1 { 200 } else { 8 };
                 let size = Extent::at(0, sectors);
                 nise.dispatched(

@@ -8,8 +8,8 @@
 //!
 //! # Bound
 //!
-//! No request is overtaken. What merges into an older request goes with it and overtakes nobody as a
-//! request of its own.
+//! No request is overtaken. A request that merges into an older request goes with it, and overtakes
+//! nothing as a request of its own.
 //!
 //! # Tunables
 //!
@@ -22,8 +22,8 @@
 //! # When not to use it
 //!
 //! In front of a single arm with more than one request pending: every other policy here moves the arm
-//! less. Use it where something below orders better, such as a drive's own queue or a remote array, and
-//! as the baseline of comparisons.
+//! less. Use it where a lower layer orders better, such as a drive's own queue or a remote array, and as
+//! the baseline of comparisons.
 
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::{Candidate, Elevator, HeadState, ListId, Partners, Request, Requests, Tag};

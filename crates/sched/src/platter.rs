@@ -1,53 +1,53 @@
-//! Follows the platter: its phase and its period, from the times at which requests end.
+//! Tracker of the platter: its phase and its period, from the times at which requests end.
 //!
-//! Wherever a transfer began, it ends when its last sector has passed. So the end of a request tells the phase of the
-//! platter, whatever the arm did before (Lumb, Schindler and Ganger, FAST 2002, sections 3.3 and 5.2). The model says when
-//! in a turn that should be; the difference, less whole turns, is the error of the phase.
+//! A transfer ends when its last sector has passed, wherever it began. So the end of a request shows the phase of the
+//! platter, whatever the arm did before (Lumb, Schindler and Ganger, FAST 2002, sections 3.3 and 5.2). The model
+//! predicts the point of the turn. The difference, less whole turns, is the error of the phase.
 //!
-//! The phase follows a share of each error, the period a smaller one: a loop of the second order. The shares
-//! begin at one and fall while it finds the platter.
+//! The phase follows a share of each error, the period a smaller share: a loop of the second order. The shares begin at
+//! one and fall while the platter is being found.
 
 use headtime_units::{Nanos, Time};
 
-/// An error beyond this is not the platter's, once it is found: something else happened.
+/// Largest error in nanoseconds that counts once the platter is found. A larger error has another cause.
 const WINDOW: i64 = 300_000;
 
-/// By how much the window grows with each second without an error that counted: a drift of 100 ppm.
+/// Growth of the window in nanoseconds per second without an error that counted: a drift of 100 ppm.
 const WINDOW_PER_SECOND: i64 = 100_000;
 
-/// Errors until the shares have fallen.
+/// Number of errors until the shares have fallen.
 const FINDING: u32 = 16;
 
-/// The phase follows one part in so many of an error, once it is found.
+/// Divisor of an error for the phase, once the platter is found.
 const ANGLE_PART: i64 = 8;
 
-/// The period follows one part in so many.
+/// Divisor of an error for the period.
 const PERIOD_PART: i64 = 256;
 
-/// So many errors in a row that agree with each other and not with the phase mean that the platter is elsewhere.
+/// Number of successive errors that agree with each other but not with the phase. The phase is then lost.
 const LOST: u32 = 8;
 
-/// How far the period can be from the model's: 2,000 ppm.
+/// Largest deviation of the period from the model's: 2,000 ppm.
 const RATE_MAX: i64 = 2_000_000;
 
-/// How far the clock of a model is ahead, and how fast that changes.
+/// Lead of a model's clock, and the rate of its change.
 #[derive(Clone, Copy, Debug)]
 pub struct Platter {
     turn: i64,
-    /// 0 to less than a turn, at `since`.
+    /// From 0 to less than a turn, at `since`.
     ahead: i64,
-    /// Nanoseconds a second.
+    /// Rate of change, in nanoseconds per second.
     rate: i64,
     since: Time,
     /// Errors that counted, up to [`FINDING`].
     seen: u32,
-    /// Errors since then that did not count, and the last of them.
+    /// Successive errors since then that did not count, and the last of them.
     strange: u32,
     strange_error: i64,
 }
 
 impl Platter {
-    /// A platter that is taken to be where the model says until the first error.
+    /// Builds a platter with the model's phase, which holds until the first error.
     ///
     /// # Panics
     ///
@@ -65,12 +65,12 @@ impl Platter {
         }
     }
 
-    /// How far the clock of the model is ahead at `now`: 0 to less than a turn.
+    /// Returns the lead of the model's clock at `now`: 0 to less than a turn.
     pub fn ahead(&self, now: Time) -> Nanos {
         let elapsed = now.saturating_since(self.since).as_nanos() as i64;
         let drift = match self.rate.checked_mul(elapsed) {
             Some(product) => product / 1_000_000_000,
-            // After an hour without a request.
+            // Overflow after an hour without a request.
             None => (i128::from(self.rate) * i128::from(elapsed) / 1_000_000_000) as i64,
         };
         let ahead = self.ahead + drift;
@@ -86,34 +86,34 @@ impl Platter {
         self.seen >= FINDING
     }
 
-    /// Divides by how much a request ended later than predicted (if negative, earlier) into whole turns and the rest, half a
-    /// turn at most.
+    /// Divides the lateness of a request (negative if early) into whole turns and the rest. The rest is at most half a
+    /// turn.
     pub fn divide(&self, late: i64) -> (i64, i64) {
-        // A command may be as late as the longest run: only the rest is sure to fit.
+        // A command may be as late as the longest run. Only the rest is certain to fit.
         let turns = (late.saturating_add(self.turn.div_euclid(2))).div_euclid(self.turn);
         (turns, late.wrapping_sub(turns.wrapping_mul(self.turn)))
     }
 
-    /// How large an error of the phase may be at `now`.
+    /// Returns the largest error of the phase at `now` that can come from the platter.
     pub fn window(&self, now: Time) -> i64 {
         let elapsed = now.saturating_since(self.since).as_nanos() as i64;
         let drift = (elapsed / 1_000_000).saturating_mul(WINDOW_PER_SECOND / 1_000);
         WINDOW.saturating_add(drift).min(self.turn / 2)
     }
 
-    /// Returns true if an error can be the platter's. Any can until it has been found once.
+    /// Returns true if an error can come from the platter. Any error can until the platter has been found once.
     pub fn fits(&self, now: Time, late: i64) -> bool {
         self.seen == 0 || late.abs() <= self.window(now)
     }
 
-    /// Follows an error of the phase: by how much a request ended later than at its point of the turn. Returns true if it
-    /// counts.
+    /// Follows an error of the phase: the lateness of a request against its point of the turn. Returns true if the
+    /// error counts.
     pub fn follow(&mut self, now: Time, late: i64) -> bool {
         let elapsed = now.saturating_since(self.since).as_nanos() as i64;
         if !self.fits(now, late) && !self.is_elsewhere(late) {
             return false;
         }
-        // Later than predicted: the model's clock is ahead by less.
+        // A late request means a smaller lead of the model's clock.
         let angle_part = i64::from(self.seen + 1).min(ANGLE_PART);
         let ahead = self.ahead(now).as_nanos() as i64 - late / angle_part;
         if self.seen > 0 && elapsed > 0 {
@@ -128,7 +128,8 @@ impl Platter {
         true
     }
 
-    /// Notes an error that does not fit. After some that fit each other the platter is looked for anew.
+    /// Notes an error that does not fit. After [`LOST`] errors that fit each other, the search for the platter starts
+    /// anew.
     fn is_elsewhere(&mut self, late: i64) -> bool {
         let fits = (late - self.strange_error).abs() <= WINDOW;
         self.strange = if fits { self.strange + 1 } else { 1 };
@@ -147,19 +148,19 @@ mod tests {
 
     const TURN: Nanos = Nanos::from_nanos(5_985_000);
 
-    /// A platter that turns slower by so many parts per million and was `at` when time began: by how much the last of so many
-    /// ends, every `every`, is off what was expected of it.
+    /// Follows a platter that turns slower by `ppm` parts per million and started at `at`. A request ends every `every`
+    /// nanoseconds, `ends` times. Returns the last error.
     fn last_error(platter: &mut Platter, ppm: i64, at: i64, every: i64, ends: i64) -> i64 {
         let turn = TURN.as_nanos() as i64;
         let mut error = 0;
         let from = platter.since.as_nanos() as i64;
         for end in 1..=ends {
-            // The platter is where a model's clock shows `at` and runs slow.
+            // The platter is at the point that a slow clock with a lead of `at` shows.
             let now = from + end * every;
             let truth = (now - now / 1_000_000 * ppm + at).rem_euclid(turn);
             let now = Time::from_nanos(now as u64);
             let expected = (now + platter.ahead(now)).as_nanos() as i64 % turn;
-            // What should be at `expected` is still at `truth`: it comes later by the difference.
+            // A sector predicted at `expected` is still at `truth`: it comes later by the difference.
             (_, error) = platter.divide(expected - truth);
             platter.follow(now, error);
         }

@@ -15,11 +15,11 @@ use headtime_units::{Millionths, Nanos};
 /// The value of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// How many of something.
+    /// A number of things.
     Count(u64),
-    /// How long.
+    /// A span of time.
     Duration(Nanos),
-    /// How much of something: a weight or a factor.
+    /// A weight or a factor.
     Weight(Millionths),
     /// A share in percent.
     Percent(u64),
@@ -39,14 +39,14 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// How many counts there can be.
+    /// Largest number of counts.
     pub const MAX: usize = 8;
 
-    /// These counts.
+    /// Builds the list from these counts.
     ///
     /// # Panics
     ///
-    /// If there are none, or more than [`Counts::MAX`].
+    /// If `given` is empty or longer than [`Counts::MAX`].
     pub const fn new(given: &[u16]) -> Counts {
         assert!(!given.is_empty() && given.len() <= Counts::MAX);
         let mut counts = [0; Counts::MAX];
@@ -66,7 +66,7 @@ impl Counts {
         &self.counts[..usize::from(self.len)]
     }
 
-    /// Reads counts of which each lies within a range.
+    /// Parses counts. Each count must lie within the range.
     pub(crate) fn read(text: &str, (low, high): (u64, u64)) -> Option<Counts> {
         let mut given = [0; Counts::MAX];
         let mut len = 0;
@@ -108,16 +108,16 @@ impl fmt::Display for Value {
 /// A tunable of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionInfo {
-    /// Its name, as in `fifo_batch=8`.
+    /// Name, as in `fifo_batch=8`.
     pub key: &'static str,
-    /// What it is when nothing is said. Its variant is the type of the option.
+    /// Value of an option that is not given. The variant is the type of the option.
     pub default: Value,
-    /// The lowest and the highest value allowed, of the same variant as the default. Of several counts, those
-    /// of each count.
+    /// The lowest and the highest value allowed, of the same variant as the default. For several counts, the range of
+    /// each count.
     pub range: (Value, Value),
-    /// Of a choice, the words allowed; else empty.
+    /// The words allowed for a choice. Empty for other types.
     pub words: &'static [&'static str],
-    /// What it means, its unit, the effect of raising and of lowering it, and what 0 means.
+    /// Meaning, unit, the effect of raising and of lowering the value, and the meaning of 0.
     pub help: &'static str,
 }
 
@@ -231,37 +231,37 @@ impl OptionInfo {
 /// A number that ends a policy's name, such as the 60 of `sptf-sw60`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NumberInfo {
-    /// The lowest allowed.
+    /// The lowest number allowed.
     pub min: u64,
-    /// The highest allowed.
+    /// The highest number allowed.
     pub max: u64,
-    /// A customary one, for examples.
+    /// A customary number, for examples.
     pub example: u64,
-    /// What it means, in what unit.
+    /// Meaning and unit.
     pub help: &'static str,
 }
 
-/// What a policy must know. It cannot be built without the positioning and the curve that it needs. It can
-/// be built without foresight, and gains nothing then.
+/// Knowledge that a policy needs. The positioning and the curve must be there to build a policy that needs them. A
+/// policy that needs foresight can be built without foresight, but then gains nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Where sectors are: a [`Positioning`](crate::Positioning), the belief about the disk.
+    /// Places of sectors: a [`Positioning`](crate::Positioning), the assumed profile of the disk.
     pub positioning: bool,
-    /// How long a request takes by its distance: a [`ServiceCurve`].
+    /// Service times by distance: a [`ServiceCurve`].
     pub curve: bool,
-    /// What comes next: [`Scheduler::foretold`], which only a simulation can tell.
+    /// Requests to come: [`Scheduler::foretold`]. Only a simulation knows these requests.
     pub foresight: bool,
 }
 
 impl Needs {
-    /// The requests alone.
+    /// Nothing but the requests.
     pub const NOTHING: Needs = Needs {
         positioning: false,
         curve: false,
         foresight: false,
     };
 
-    /// Returns what either of two needs.
+    /// Combines the needs of two policies.
     pub const fn with(self, other: Needs) -> Needs {
         Needs {
             positioning: self.positioning || other.positioning,
@@ -271,28 +271,28 @@ impl Needs {
     }
 }
 
-/// To whom a policy gives the disk for a slice of time while others wait. The word is the option that
-/// says how long the slice is.
+/// Party that gets the disk from a policy for a slice of time while other requests wait. The word is the name of the
+/// option that sets the length of the slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slices {
-    /// To nobody.
+    /// No party.
     None,
-    /// To a stream of requests.
+    /// A stream of requests.
     ToStreams(&'static str),
-    /// To a process, if requests say which one they are of.
+    /// A process, if requests name their process.
     ToProcesses(&'static str),
 }
 
-/// Of a policy that chooses among schedulers: says what is wrong with its options for so many of them, as the key
-/// and what is allowed.
+/// Check of a policy that chooses among schedulers. Returns an error if the options do not fit the number of
+/// schedulers: the key of the option and the values allowed.
 pub type CheckAmong = fn(&Options<'_>, usize) -> Result<(), (&'static str, String)>;
 
-/// That a policy chooses among schedulers.
+/// Properties of a policy that chooses among schedulers.
 #[derive(Clone, Copy)]
 pub struct Among {
-    /// Those among which it chooses when none are named, as text.
+    /// Schedulers, as text, for a specification that names none.
     pub unless_named: &'static str,
-    /// Whether its options fit so many.
+    /// Check that the options fit the number of schedulers.
     pub check: CheckAmong,
 }
 
@@ -310,34 +310,35 @@ impl PartialEq for Among {
 
 impl Eq for Among {}
 
-/// The record of a policy, there before one is built.
+/// The record of a policy. It exists without an instance of the policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInfo {
-    /// Its name; without the number if it has one.
+    /// Name, without the number if the policy has a number.
     pub name: &'static str,
-    /// Further names, read but never written.
+    /// Further names, which are read but never written.
     pub aliases: &'static [&'static str],
     /// The number that must follow the name directly.
     pub number: Option<NumberInfo>,
-    /// What it does, in six words or less.
+    /// Rule of the policy, in six words or less.
     pub idea: &'static str,
-    /// How long a request may wait, in words.
+    /// Bound of a request's wait, in words.
     pub bound: &'static str,
-    /// Where the rule is from.
+    /// Source of the rule.
     pub source: &'static str,
-    /// When something else is the better choice.
+    /// Cases in which another policy is the better choice.
     pub avoid: &'static str,
-    /// Its tunables.
+    /// Options of the policy.
     pub options: &'static [OptionInfo],
-    /// What it must know; not what the elevator in it must, see [`Spec::needs`](crate::Spec::needs).
+    /// Knowledge that the policy itself needs. [`Spec::needs`](crate::Spec::needs) adds the needs of the inner
+    /// elevator.
     pub needs: Needs,
-    /// Of a policy that wraps an elevator, which one when none is named; `None` if it wraps none.
+    /// Default elevator of a policy that wraps an elevator; `None` if the policy wraps no elevator.
     pub inner: Option<&'static str>,
-    /// Of a policy that chooses among schedulers of the same requests, how they are checked; `None` if it does not.
+    /// Properties of a policy that chooses among schedulers of the same requests; `None` for other policies.
     pub among: Option<Among>,
-    /// True if it may wait although requests are queued, and so cannot be wrapped itself.
+    /// True if the policy may wait although requests are queued. Such a policy cannot be wrapped.
     pub waits: bool,
-    /// To whom it gives slices of the disk's time.
+    /// Party that gets slices of the disk's time.
     pub slices: Slices,
 }
 
@@ -405,7 +406,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has none.
+    /// If the policy has no number.
     pub fn number(&self) -> u64 {
         self.number.expect("the policy's name ends in a number")
     }
@@ -432,7 +433,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has no such option, or if it is none.
+    /// If the policy has no such option, or if the option is not a count.
     pub fn count(&self, key: &str) -> u64 {
         match self.value(key) {
             Value::Count(count) => count,
@@ -444,7 +445,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has no such option, or if it is none.
+    /// If the policy has no such option, or if the option is not a list of counts.
     pub fn counts(&self, key: &str) -> Counts {
         match self.value(key) {
             Value::Counts(counts) => counts,
@@ -456,7 +457,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has no such option, or if it is none.
+    /// If the policy has no such option, or if the option is not a duration.
     pub fn duration(&self, key: &str) -> Nanos {
         match self.value(key) {
             Value::Duration(span) => span,
@@ -468,7 +469,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has no such option, or if it is none.
+    /// If the policy has no such option, or if the option is not a weight.
     pub fn weight(&self, key: &str) -> Millionths {
         match self.value(key) {
             Value::Weight(weight) => weight,
@@ -480,7 +481,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has no such option, or if it is none.
+    /// If the policy has no such option, or if the option is not a share in percent.
     pub fn percent(&self, key: &str) -> u64 {
         match self.value(key) {
             Value::Percent(share) => share,
@@ -492,7 +493,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has no such option, or if it is none.
+    /// If the policy has no such option, or if the option is not a flag.
     pub fn flag(&self, key: &str) -> bool {
         match self.value(key) {
             Value::Flag(flag) => flag,
@@ -504,7 +505,7 @@ impl<'a> Options<'a> {
     ///
     /// # Panics
     ///
-    /// If the policy has no such option, or if it is none.
+    /// If the policy has no such option, or if the option is not a choice.
     pub fn choice(&self, key: &str) -> &'static str {
         match self.value(key) {
             Value::Choice(word) => word,
@@ -513,20 +514,20 @@ impl<'a> Options<'a> {
     }
 }
 
-/// What a policy may be told of the disk, for those that need it.
+/// Knowledge of the disk for the policies that need it.
 #[derive(Clone, Debug)]
 pub struct Knowledge<P> {
-    /// Where sectors are.
+    /// Model of the places of sectors.
     pub positioning: Option<P>,
-    /// How long requests take by distance.
+    /// Service times of requests by distance.
     pub curve: Option<Arc<ServiceCurve>>,
-    /// How many requests can be handed out and not yet done: as many as the drive takes at a time, and
-    /// one more if the driver commits to one ahead.
+    /// Largest number of requests that can be handed out and not yet done. This is the number that the drive takes at a
+    /// time, and one more if the driver commits to a request ahead.
     pub handed_out_max: Option<u64>,
 }
 
 impl<P> Default for Knowledge<P> {
-    /// Knows nothing.
+    /// Returns no knowledge.
     fn default() -> Knowledge<P> {
         Knowledge {
             positioning: None,
@@ -537,7 +538,7 @@ impl<P> Default for Knowledge<P> {
 }
 
 impl<P> From<Option<P>> for Knowledge<P> {
-    /// Knows positions alone, or nothing.
+    /// Returns knowledge of positions alone, or no knowledge.
     fn from(positioning: Option<P>) -> Knowledge<P> {
         Knowledge {
             positioning,
@@ -546,23 +547,24 @@ impl<P> From<Option<P>> for Knowledge<P> {
     }
 }
 
-/// What a policy is built from.
+/// Parts that a policy is built from.
 pub struct Parts<'a, P> {
-    /// Its options.
+    /// Options of the policy.
     pub options: Options<'a>,
-    /// Where sectors are; there if the policy needs it.
+    /// Model of the places of sectors, if the policy needs it.
     pub positioning: Option<P>,
-    /// How long requests take by distance; there if the policy needs it.
+    /// Service times of requests by distance, if the policy needs them.
     pub curve: Option<Arc<ServiceCurve>>,
-    /// How many requests can be handed out and not yet done, if that is known.
+    /// Largest number of requests that can be handed out and not yet done, if this number is known.
     pub handed_out_max: Option<u64>,
-    /// The elevator to wrap; there if the policy wraps one.
+    /// The elevator to wrap, if the policy wraps an elevator.
     pub inner: Option<Box<dyn Elevator>>,
-    /// The schedulers to choose among, each with its depth if that is not the engine's; none if none were named.
+    /// The schedulers to choose among. A depth is given if a scheduler's depth differs from the engine's. Empty if the
+    /// specification names no schedulers.
     pub choices: Vec<(Box<dyn Scheduler>, Option<u32>)>,
 }
 
-/// What a builder gives.
+/// Result of a builder.
 pub enum Built {
     /// A policy that never waits.
     Elevator(Box<dyn Elevator>),

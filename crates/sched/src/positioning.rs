@@ -1,4 +1,4 @@
-//! What a position-aware policy believes about the disk.
+//! The assumed profile of the disk, as position-aware policies use it.
 
 use crate::{Op, Twin};
 use alloc::boxed::Box;
@@ -7,10 +7,10 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 /// A prediction of the time until the head is over the first sector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Predicted {
-    /// Moving the arm and switching heads, settled.
+    /// Movement of the arm, including settling, and head switches.
     pub seek: Nanos,
-    /// The rest of the time until the sector comes: waiting for it after the seek, and whatever
-    /// processing delays the arm. More than a turn only if processing is.
+    /// The rest of the time until the first sector comes: rotational wait after the seek, and processing that delays
+    /// the arm. More than a turn only if the processing alone is.
     pub rotation: Nanos,
 }
 
@@ -24,38 +24,40 @@ impl Predicted {
 /// The head behind a request, as a model sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head<Place> {
-    /// Where it is left.
+    /// Place at which the request leaves the head.
     pub place: Place,
-    /// From when on the arm may leave for another request, by the clock of the model.
+    /// Time from which on the arm may leave for another request, by the clock of the model.
     pub free: Time,
 }
 
-/// A prediction of a whole request: the time for which it has the head, and what comes of that.
+/// A prediction of a whole request: the time for which the request has the head, and the resulting state.
 ///
 /// Head time is seek, rotational latency and transfer. Lumb, Schindler and Ganger (FAST 2002, section 4.2 and figure 6)
 /// count it from the end of one request to the end of the next, while commands and bus are hidden behind the arm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadTime<Place> {
-    /// Moving the arm and switching heads, settled, and on to other tracks within the request.
+    /// Movement of the arm, including settling, and head switches, also to further tracks within the request.
     pub seek: Nanos,
-    /// Every wait for a sector, and processing that delays the arm.
+    /// All waits for sectors, and processing that delays the arm.
     pub rotation: Nanos,
-    /// Sectors under the head.
+    /// Time of the sectors under the head.
     pub transfer: Nanos,
     /// The head behind the request.
     pub head: Head<Place>,
-    /// When the drive tells that the request is done, by the clock of the model.
+    /// Time at which the drive reports completion, by the clock of the model.
     pub done: Time,
-    /// Whether that is when the medium has served it. A write that ends in the drive's buffer tells nothing of the head, unless it is forced to the
-    /// medium (FUA).
+    /// True if the drive reports completion when the medium has served the request. The end of a write in the drive's
+    /// buffer says nothing about the head, unless the write is forced to the medium (FUA).
     pub on_medium: bool,
-    /// Of a write for which the arm need not leave, since the drive takes its data and goes for them when it sees fit: when the drive tells that it
-    /// has them. `head` and `done` are those of a write that is forced to the medium.
+    /// Time at which the drive reports that it has the data of a write in its buffer. The arm need not leave for such a
+    /// write, since the drive writes the data later at a time of its choice. `head` and `done` are the values for a
+    /// write that is forced to the medium.
     pub buffered: Option<Time>,
 }
 
 impl<Place: Copy> HeadTime<Place> {
-    /// The same behind `head` for a request that is `forced` to the medium or not: where it need not be, the arm stays.
+    /// Returns the prediction behind `head` for a request that is `forced` to the medium or not. If a buffered write is
+    /// not forced, the arm stays at `head`.
     pub fn buffered_unless(self, forced: bool, head: &Head<Place>) -> HeadTime<Place> {
         match self.buffered {
             Some(done) if !forced => HeadTime {
@@ -80,13 +82,13 @@ impl<Place: Copy> HeadTime<Place> {
 /// A policy asks for a request's place once, when the request is inserted: locating costs more than
 /// predicting.
 pub trait Positioning {
-    /// A physical position, whatever the model needs of it.
+    /// A physical position, in the model's own terms.
     type Place: Copy;
 
     /// Returns the place of the first sector of `extent`.
     ///
-    /// Sectors past the end of the model's disk are taken as its last one: the model may be wrong
-    /// about the capacity, and a policy cannot fail.
+    /// Sectors past the end of the model's disk count as its last sector: the model may be wrong about the capacity,
+    /// and a policy cannot fail.
     fn start(&self, extent: Extent) -> Self::Place;
 
     /// Returns the place at which an access of `extent` leaves the head.
@@ -97,7 +99,7 @@ pub trait Positioning {
         self.end(extent)
     }
 
-    /// The time of a revolution; `None` if the model does not know where the platter is.
+    /// Time of a revolution. `None` if the model does not know the phase of the platter.
     fn turn(&self) -> Option<Nanos> {
         None
     }
@@ -107,18 +109,18 @@ pub trait Positioning {
         None
     }
 
-    /// For how long a drive may keep a write in its buffer that it has told to be done. As long as it can, where nobody knows; a drive
-    /// whose writes end on the medium is not asked.
+    /// Longest time for which a drive may hold a write in its buffer after it has reported completion. [`Nanos::MAX`]
+    /// if the time is unknown. The value is not used for a drive whose writes end on the medium.
     fn holds_writes(&self) -> Nanos {
         Nanos::MAX
     }
 
-    /// From the dispatch of a command at `now`, to a drive whose head rests at `from`, until the
-    /// first sector of `to` is under it.
+    /// Predicts the time from the dispatch of a command at `now`, to a drive whose head rests at `from`, until the
+    /// first sector of `to` is under the head.
     fn predict(&self, now: Time, from: Self::Place, to: Self::Place, op: Op) -> Predicted;
 
     /// Like [`Positioning::predict`], for a command that is sent at `sent` to a drive whose head may still be busy.
-    /// Counts from when the head is free and the command is sent, whichever is later.
+    /// Counts from the later of two times: when the head is free, and when the command is sent.
     fn predict_behind(
         &self,
         head: &Head<Self::Place>,
@@ -129,7 +131,8 @@ pub trait Positioning {
         self.predict(head.free.max(sent), head.place, to, op)
     }
 
-    /// Predicts a whole request that is sent at `sent` and comes behind `head`. The end of one is where the next one begins.
+    /// Predicts a whole request that is sent at `sent` and comes behind `head`. The end of one request is the beginning
+    /// of the next.
     fn follow(
         &self,
         head: &Head<Self::Place>,
@@ -157,10 +160,11 @@ pub trait Positioning {
     /// The seek part of [`Positioning::predict`] alone, which does not depend on time.
     fn seek(&self, from: Self::Place, to: Self::Place, op: Op) -> Nanos;
 
-    /// A lower bound of [`Positioning::seek`] for any request that starts at least as far from
-    /// `from` as `lba` is, on the same side; used to end a search early. Zero is always right.
+    /// A lower bound of [`Positioning::seek`] for any request that starts at least as far from `from` as `lba`, on the
+    /// same side. A search ends early by this bound. Zero is always a valid bound.
     ///
-    /// `to` is the place of `lba` ([`Positioning::start`]). Locating costs more than the answer, and a search knows the place.
+    /// `to` is the place of `lba` ([`Positioning::start`]). The search already knows this place, and locating costs
+    /// more than the bound.
     fn seek_at_least(&self, _from: Self::Place, _to: Self::Place, _lba: Lba) -> Nanos {
         Nanos::ZERO
     }

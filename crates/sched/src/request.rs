@@ -1,10 +1,10 @@
-//! What is asked of a disk.
+//! Requests to a disk.
 
 use headtime_units::{Extent, Time};
 
-/// Names a request among those that are queued or in flight.
+/// Name of a request among the requests that are queued or in flight.
 ///
-/// Tags are small and dense: the engine hands out the lowest ones first and reuses a tag once its
+/// Tags are small and dense. The engine hands out the lowest tags first. It reuses a tag once the
 /// request has completed, so a policy may keep per-request state in a vector indexed by tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
@@ -16,16 +16,16 @@ impl Tag {
     }
 }
 
-/// What to do with the sectors.
+/// Operation on the sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
-    /// Bring them from the medium.
+    /// Read the sectors from the medium.
     Read,
-    /// Put data on them.
+    /// Write data to the sectors.
     Write,
-    /// Make every completed write durable; has no sectors.
+    /// Make every completed write durable. A flush has no sectors.
     Flush,
-    /// Forget their contents.
+    /// Discard the contents of the sectors.
     Discard,
 }
 
@@ -35,24 +35,25 @@ impl Op {
         matches!(self, Op::Read)
     }
 
-    /// Returns true if the operation changes sectors, so that its order against others that touch them
-    /// matters.
+    /// Returns true if the operation changes sectors. The order of such an operation against others on
+    /// the same sectors matters.
     pub const fn changes(self) -> bool {
         matches!(self, Op::Write | Op::Discard)
     }
 }
 
-/// Why requests that the host has are not in the drive.
+/// Reason why requests of the host are not in the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backlog {
-    /// There are none.
+    /// The host has no waiting requests.
     #[default]
     Nothing,
-    /// The drive has as many commands as it is to have at a time.
+    /// The drive has the largest number of commands that it may have at a time.
     Busy,
-    /// The scheduler has some, and chose to wait.
+    /// The scheduler has requests, and chose to wait.
     Chosen,
-    /// The queue keeps them back, whatever the scheduler: for order, or until others join them.
+    /// The queue holds requests back, independently of the scheduler: to keep the order, or until other
+    /// requests join them.
     Held,
 }
 
@@ -61,16 +62,16 @@ pub enum Backlog {
 pub struct Flags(u8);
 
 impl Flags {
-    /// None of them.
+    /// No flags.
     pub const NONE: Flags = Flags(0);
     /// Force unit access: a write completes only when it is on the medium.
     pub const FUA: Flags = Flags(1);
-    /// Every write completed before this request becomes durable before it starts.
+    /// All writes that completed before this request become durable before this request starts.
     pub const PREFLUSH: Flags = Flags(2);
-    /// Somebody waits for it (reads always count as waited for).
+    /// A client waits for the request. Reads always count as waited for.
     pub const SYNC: Flags = Flags(4);
 
-    /// All the flags of both.
+    /// Returns the union of both sets of flags.
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }
@@ -91,14 +92,14 @@ impl Flags {
     }
 }
 
-/// Who asks. Zero means that it is not known, which is what most storage targets see.
+/// Origin of a request. Zero means unknown, which is the usual case at a storage target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Origin {
     /// The process or thread.
     pub process: u32,
     /// The program, a set of processes.
     pub program: u16,
-    /// The export or device through which it came.
+    /// The export or device through which the request came.
     pub export: u16,
 }
 
@@ -107,11 +108,11 @@ pub struct Origin {
 pub struct Class(pub u8);
 
 impl Class {
-    /// Ahead of everything else.
+    /// Ahead of all other classes.
     pub const REAL_TIME: Class = Class(0);
-    /// Where a request is unless somebody says otherwise.
+    /// The default class.
     pub const BEST_EFFORT: Class = Class(1);
-    /// Only when nothing else is to do.
+    /// Served only when no other request is queued.
     pub const IDLE: Class = Class(2);
 }
 
@@ -121,25 +122,25 @@ impl Default for Class {
     }
 }
 
-/// What is asked of a disk.
+/// A request to a disk.
 ///
-/// Policies know a request by its [`Tag`]. Others name it in their own way: the drive's commands, and
-/// requests that are reported, have a `tag` of another type, so that nobody takes one for the other.
+/// Policies know a request by its [`Tag`]. The drive's commands and reported requests have a `tag` of
+/// another type, so that the compiler rejects a confusion of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request<T = Tag> {
-    /// Its name; for a policy, while it is queued or in flight.
+    /// Name of the request. For a policy, the tag is valid while the request is queued or in flight.
     pub tag: T,
-    /// What to do.
+    /// The operation.
     pub op: Op,
-    /// To which sectors; grows by merging.
+    /// The sectors. Merging grows this extent.
     pub extent: Extent,
     /// Further properties.
     pub flags: Flags,
-    /// Who asks; of a merged request, the first.
+    /// Origin. For a merged request, the origin of the first part.
     pub origin: Origin,
-    /// Its rank.
+    /// Rank of the request.
     pub class: Class,
-    /// When it came; of a merged request, the earliest.
+    /// Time of arrival. For a merged request, the earliest arrival of all parts.
     pub arrival: Time,
 }
 
@@ -157,7 +158,7 @@ impl<T> Request<T> {
         }
     }
 
-    /// The same request under another name.
+    /// Replaces the tag and keeps all other fields.
     pub fn tagged<U>(self, tag: U) -> Request<U> {
         let Request {
             tag: _,
@@ -179,7 +180,7 @@ impl<T> Request<T> {
         }
     }
 
-    /// Returns true if somebody waits for it: it is a read, or a write that says so.
+    /// Returns true if a client waits for the request: for a read, or a request with [`Flags::SYNC`].
     pub const fn is_sync(&self) -> bool {
         self.op.is_read() || self.flags.has(Flags::SYNC)
     }

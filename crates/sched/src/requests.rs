@@ -139,7 +139,7 @@ impl Requests {
         self.find(tag).is_some()
     }
 
-    /// A queued request, or `None` if there is none of this tag.
+    /// A queued request, or `None` if no request with this tag is queued.
     pub fn find(&self, tag: Tag) -> Option<&Request> {
         self.slots.get(tag.index())?.request.as_ref()
     }
@@ -148,7 +148,7 @@ impl Requests {
     ///
     /// # Panics
     ///
-    /// If it is not queued.
+    /// If the request is not queued.
     pub fn get(&self, tag: Tag) -> &Request {
         self.find(tag)
             .unwrap_or_else(|| panic!("tag {} is not queued", tag.0))
@@ -158,17 +158,17 @@ impl Requests {
     ///
     /// # Panics
     ///
-    /// If it is not queued.
+    /// If the request is not queued.
     pub fn age(&self, tag: Tag) -> Age {
         self.get(tag);
         self.slots[tag.index()].node.age
     }
 
-    /// In which list a queued request is.
+    /// Returns the list of a queued request.
     ///
     /// # Panics
     ///
-    /// If it is not queued.
+    /// If the request is not queued.
     pub fn list_of(&self, tag: Tag) -> ListId {
         self.get(tag);
         self.slots[tag.index()].list

@@ -1,4 +1,4 @@
-//! The seam between the policies and whoever drives them: the engine, a test, another policy.
+//! The interface between the policies and their drivers: the engine, a test, or another policy.
 
 use crate::{HeadState, Op, Origin, Request, Tag, Track, WaitStats};
 use alloc::boxed::Box;
@@ -10,26 +10,26 @@ use headtime_units::{Extent, Time};
 pub struct Candidate {
     /// The request.
     pub request: Request,
-    /// True if it has expired. A scheduler that holds the disk for another request must let it go at
+    /// True if the request has expired. A scheduler that holds the disk for another request must then stop waiting at
     /// once.
     pub urgent: bool,
 }
 
-/// The queued requests with which another request may merge, as far as a policy can say without being
-/// asked about each of them.
+/// The queued requests with which another request may merge. A policy gives this answer without a question about each
+/// request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partners {
-    /// Any of them.
+    /// Any queued request.
     Any,
-    /// At most these.
+    /// At most these requests.
     Only([Option<Tag>; 2]),
 }
 
 impl Partners {
-    /// None of them.
+    /// No request.
     pub const NONE: Partners = Partners::Only([None; 2]);
 
-    /// Returns true if this request may be one of them.
+    /// Returns true if this request may be a partner.
     pub fn include(self, tag: Tag) -> bool {
         match self {
             Partners::Any => true,
@@ -42,74 +42,72 @@ impl Partners {
 ///
 /// # Merging
 ///
-/// The engine finds requests that touch. The policy may veto a merge ([`Elevator::may_merge`]). What it
-/// would veto in any case it says beforehand ([`Elevator::merge_key`], [`Elevator::partners`]), so that
-/// the engine need not ask about each of thousands of requests that touch. The engine tells the policy
-/// what it did: [`Elevator::merged`] if a queued request grew at either end, [`Elevator::fused`] if
-/// growing closed the gap to a neighbour. After each `fused` comes a `merged` for the request that was
-/// kept.
+/// The engine finds requests that touch. The policy may veto a merge ([`Elevator::may_merge`]). Vetoes that hold in any
+/// case are known beforehand ([`Elevator::merge_key`], [`Elevator::partners`]). The engine therefore need not ask about
+/// each of thousands of requests that touch. The engine notifies the policy of each merge: [`Elevator::merged`] if a
+/// queued request grew at either end, [`Elevator::fused`] if growing closed the gap to a neighbour. After each `fused`
+/// comes a `merged` for the request that remains.
 pub trait Elevator {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);
 
-    /// Returns the request that it would serve now, with the head as it is, and whether that is urgent.
-    /// `None` only if nothing is queued. Looking changes nothing.
+    /// Returns the request that the elevator would serve now, with the head as it is, and its urgency. `None` only if
+    /// nothing is queued. The call changes nothing.
     fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate>;
 
-    /// Returns the first time, `now` or later, at which the candidate is urgent if nothing is inserted,
-    /// merged or removed before. `None` if it never is. A scheduler may hold the disk until then and not
-    /// longer. Whether a candidate is urgent must not depend on the head.
+    /// Returns the first time, `now` or later, at which the candidate is urgent if nothing is inserted, merged or
+    /// removed before. `None` if the candidate never becomes urgent. A scheduler may hold the disk until this time, but
+    /// not longer. The urgency of a candidate must not depend on the head.
     fn expires(&self, now: Time) -> Option<Time>;
 
-    /// Removes and returns the request that `peek` shows with the same `now` and `head`.
+    /// Removes and returns the request that `peek` returns with the same `now` and `head`.
     fn take(&mut self, now: Time, head: &HeadState) -> Option<Request>;
 
-    /// Removes a queued request and returns it. Somebody else serves it: a scheduler that lets it go
-    /// past its elevator, or another lane.
+    /// Removes a queued request and returns it. Another party serves the request: a scheduler that lets it overtake the
+    /// elevator's order, or another lane.
     ///
     /// # Panics
     ///
     /// If no request of this tag is queued.
     fn withdraw(&mut self, tag: Tag) -> Request;
 
-    /// The drive has finished a request that was taken earlier.
+    /// Notes that the drive has finished a request that was taken earlier.
     fn completed(&mut self, _now: Time, _request: &Request) {}
 
-    /// Hands over what follows the head by the model that the policy decides by, once; `None` if it has no model, or no
-    /// more.
+    /// Hands over, once, a tracker of the head that uses the same model as the policy's decisions. `None` if the policy
+    /// has no model, or has already handed over the tracker.
     fn tracker(&mut self) -> Option<Box<dyn Track>> {
         None
     }
 
-    /// Returns true if `new` may become part of the queued request `queued`. If `new` is queued itself,
-    /// the two are about to be fused.
+    /// Returns true if `new` may become part of the queued request `queued`. If `new` is queued too, the engine is
+    /// about to fuse the two.
     fn may_merge(&self, _queued: Tag, _new: &Request) -> bool {
         true
     }
 
-    /// Two requests merge only if their keys are equal. The key of a request must not change while it is
-    /// queued. The engine itself compares operation, flags and class.
+    /// Returns the merge key of a request. Two requests merge only if their keys are equal. The key of a request must
+    /// not change while the request is queued. The engine itself compares operation, flags and class.
     fn merge_key(&self, _request: &Request) -> u64 {
         0
     }
 
-    /// Returns the queued requests for which [`Elevator::may_merge`] can say yes to `request`. That is a
-    /// new request, to be put in `front` of them or behind them, or a queued one that they would be fused
-    /// with.
+    /// Returns the queued requests for which [`Elevator::may_merge`] can return true with `request`. `request` is new,
+    /// or is queued and about to be fused with a partner. `front` is true if `request` goes in front of the partner.
     fn partners(&self, _request: &Request, _front: bool) -> Partners {
         Partners::Any
     }
 
-    /// A queued request has grown: it is `grown` now. Its arrival is that of its oldest part, which may
-    /// be earlier than before if what joined it had been held back. Whatever counts from the arrival of
-    /// the request counts from this one. Tag, operation, flags, origin and class stay as they were.
+    /// Notes that a queued request has grown to `grown`. The arrival is the arrival of the oldest part. It may be
+    /// earlier than before, if the part that joined had been held back. All ages and deadlines count from the new
+    /// arrival. Tag, operation, flags, origin and class stay the same.
     fn merged(&mut self, grown: &Request);
 
-    /// The queued request `gone` has become part of the queued request `kept`. In any order of arrival,
-    /// the earlier place of the two counts.
+    /// Notes that the queued request `gone` has become part of the queued request `kept`. In any order of arrival, the
+    /// earlier place of the two counts.
     fn fused(&mut self, kept: Tag, gone: Tag);
 
-    /// Returns how many later arrivals may be served ahead of a queued request. `None` if the policy
+    /// Returns the largest number of later arrivals that may be served ahead of a queued request. `None` if the policy
     /// gives no such bound.
     fn overtake_max(&self) -> Option<usize>;
 
@@ -120,7 +118,7 @@ pub trait Elevator {
     fn drain(&mut self) -> Vec<Request>;
 }
 
-/// What a scheduler wants done next.
+/// The next step that a scheduler chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dispatch {
     /// Hand this request to the drive now.
@@ -132,39 +130,39 @@ pub enum Dispatch {
     Empty,
 }
 
-/// A request that is certain to come, told ahead.
+/// A request that is certain to come, announced ahead.
 ///
-/// A simulation knows what a process does next; nobody knows it of a live disk. This is for policies that
-/// show what perfect knowledge is worth.
+/// A simulation knows the next request of a process. On a live disk, this knowledge does not exist. These requests
+/// serve policies that show the value of perfect knowledge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Foretold {
-    /// When it comes.
+    /// Time at which the request comes.
     pub at: Time,
-    /// What it will do.
+    /// The operation.
     pub op: Op,
-    /// To which sectors.
+    /// The sectors.
     pub extent: Extent,
-    /// Who will ask.
+    /// The process that will ask.
     pub origin: Origin,
 }
 
-/// An order to the scheduler of a disk, from whoever coordinates several disks. `N` names a request.
+/// An order to the scheduler of a disk, from a coordinator of several disks. `N` names a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directive<N> {
-    /// The queued request belongs to the stream that the disk serves while it is dedicated.
+    /// The queued request belongs to the stream that the disk serves while the disk is dedicated.
     Mark(N),
-    /// Until this time, or [`Directive::Release`], serve marked requests only, in the order of their marks, and wait for
-    /// them. Expired requests go at once. A flush ends the wait for as long as it waits itself. If the engine has several
-    /// lanes, then this concerns the lanes of marked requests, and other lanes go on.
+    /// Until this time, or [`Directive::Release`], serve marked requests only, in the order of their marks, and wait
+    /// for further marked requests. Expired requests go at once. While a flush waits, the scheduler does not wait. With
+    /// several lanes in the engine, the directive concerns the lanes of marked requests, and other lanes go on.
     Dedicate {
         /// Time at which the scheduler decides for itself again.
         until: Time,
     },
-    /// Decide for yourself again. Marks are forgotten.
+    /// End the dedication and forget the marks.
     Release,
 }
 
-/// Decides what the drive does next. May wait for a request that has not arrived.
+/// Decides the drive's next command. May wait for a request that has not arrived.
 pub trait Scheduler {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);
@@ -172,38 +170,38 @@ pub trait Scheduler {
     /// Chooses the next step. Called whenever the drive has room.
     fn dispatch(&mut self, now: Time) -> Dispatch;
 
-    /// Like [`Scheduler::dispatch`], while a flush waits for all that is queued. New arrivals queue
-    /// behind the flush, so a scheduler should not hold the disk for one of them. (Linux 2.6 forces its
-    /// elevators in front of a barrier.) If it says [`Dispatch::IdleUntil`] nevertheless, the flush
-    /// waits too.
+    /// Like [`Scheduler::dispatch`], while a flush waits for all queued requests. New arrivals queue behind the flush,
+    /// so a scheduler should not hold the disk for one of them. (Linux 2.6 forces its elevators in front of a barrier.)
+    /// If the scheduler returns [`Dispatch::IdleUntil`] nevertheless, the flush waits too.
     fn dispatch_forced(&mut self, now: Time) -> Dispatch;
 
-    /// A request that [`Scheduler::dispatch`] handed out has gone to the drive: usually at once, later if
+    /// Notes that a request from [`Scheduler::dispatch`] has gone to the drive. This is usually at once. It is later if
     /// a driver commits to a request before the drive has room.
     fn dispatched(&mut self, _now: Time, _request: &Request) {}
 
-    /// The drive has finished a request that was handed out earlier.
+    /// Notes that the drive has finished a request that was handed out earlier.
     fn completed(&mut self, _now: Time, _request: &Request) {}
 
-    /// A request is certain to come, at `now` or later.
+    /// Announces a request that is certain to come, at `now` or later.
     fn foretold(&mut self, _now: Time, _request: &Foretold) {}
 
-    /// Pending request that its elevator would serve now; `None` if nothing is queued, or of a scheduler that obeys no
-    /// directive.
+    /// Pending request that the scheduler's elevator would serve now. `None` if nothing is queued, or if the scheduler
+    /// obeys no directives.
     fn candidate(&self, _now: Time) -> Option<Request> {
         None
     }
 
-    /// Obeys a directive, as [`Stream`](crate::Stream) does. Others do nothing.
+    /// Obeys a directive, as [`Stream`](crate::Stream) does. Other schedulers do nothing.
     fn directed(&mut self, _now: Time, _directive: &Directive<Tag>) {}
 
-    /// As [`Elevator::tracker`]. Whoever has it tells the scheduler of the head ([`Scheduler::head_is`]) before each choice.
+    /// Hands over a tracker, as [`Elevator::tracker`]. The holder of the tracker reports the head to the scheduler
+    /// ([`Scheduler::head_is`]) before each choice.
     fn tracker(&mut self) -> Option<Box<dyn Track>> {
         None
     }
 
-    /// Where the head will be when the next request is served, by a tracker that sees all commands in the drive. It
-    /// takes the place of what the scheduler itself knows of that.
+    /// Reports the head as it will be when the next request is served, from a tracker that sees all commands in the
+    /// drive. The report replaces the scheduler's own knowledge of the head.
     fn head_is(&mut self, _head: &HeadState) {}
 
     /// As [`Elevator::may_merge`].
@@ -222,19 +220,19 @@ pub trait Scheduler {
     /// As [`Elevator::merged`].
     fn merged(&mut self, grown: &Request);
 
-    /// Removes a queued request, which moves to another lane, and returns it. The scheduler is not told
-    /// of its dispatch and completion. Also in the middle of a wait: a scheduler that waits must be
-    /// asked again, since what it said holds no longer. If it has been waiting for this very request,
-    /// that has come, and the wait is over.
+    /// Removes a queued request, which moves to another lane, and returns it. The scheduler is not notified of the
+    /// request's dispatch and completion. The call may come in the middle of a wait. The caller must then ask the
+    /// scheduler again, because its last answer no longer holds. If the scheduler has been waiting for this request,
+    /// the wait is over.
     ///
     /// # Panics
     ///
     /// If no request of this tag is queued.
     fn withdraw(&mut self, tag: Tag) -> Request;
 
-    /// Another scheduler that has the same requests chose this one. Removes it and returns it, as [`Scheduler::withdraw`]
-    /// does, but of this one the scheduler is told that it is dispatched and completed. One that learns from what it
-    /// hands out does so here too.
+    /// Removes a request that another scheduler of the same requests has chosen, and returns it. Unlike with
+    /// [`Scheduler::withdraw`], this scheduler is notified of the request's dispatch and completion. If a scheduler
+    /// learns from the requests that it hands out, it also learns from this request.
     ///
     /// # Panics
     ///
@@ -249,34 +247,34 @@ pub trait Scheduler {
     /// As [`Elevator::overtake_max`].
     fn overtake_max(&self) -> Option<usize>;
 
-    /// Returns the number of queued requests: inserted, and neither handed out nor withdrawn nor fused away.
+    /// Returns the number of queued requests: inserted, and neither handed out, withdrawn nor fused away.
     fn queued(&self) -> usize;
 
     /// Like [`Elevator::drain`], so that another scheduler can take over. Ends a wait. The counts of
     /// [`Scheduler::waits`] stay.
     fn drain(&mut self) -> Vec<Request>;
 
-    /// Returns true if it never waits: it says [`Dispatch::IdleUntil`] never and [`Dispatch::Empty`] only if nothing is
-    /// queued, and to be asked then changes nothing in it. So it need not be asked while nothing is queued. It says the
-    /// same always.
+    /// Returns true if the scheduler never waits. Such a scheduler never returns [`Dispatch::IdleUntil`], and returns
+    /// [`Dispatch::Empty`] only if nothing is queued. A call of `dispatch` then changes nothing in it. Callers
+    /// therefore need not ask while nothing is queued. The answer never changes.
     fn never_waits(&self) -> bool {
         false
     }
 
-    /// Returns how often it has waited so far, and what came of it. All zero if it never waits.
+    /// Returns the number of waits so far, and their outcomes. All zero if the scheduler never waits.
     fn waits(&self) -> WaitStats {
         WaitStats::default()
     }
 
-    /// Returns the number of commands that it wants in the drive at once; `None` if it leaves that to the engine, which it does
-    /// always or never. It may change with every choice, and counts for the request that was chosen. The engine's
-    /// own depth is the most.
+    /// Returns the number of commands that the scheduler wants in the drive at once. `None` if the scheduler leaves the
+    /// depth to the engine. A scheduler returns `None` always or never. The number may change with every choice, and
+    /// counts for the request that was chosen. The engine's own depth is the upper limit.
     fn depth(&self) -> Option<u32> {
         None
     }
 }
 
-/// What elevators and schedulers have in common, by another one.
+/// Methods that elevators and schedulers have in common, forwarded to another implementation.
 macro_rules! forward_elevator {
     ($self:ident => $to:expr) => {
         fn insert(&mut $self, now: Time, request: Request) {
@@ -315,7 +313,7 @@ macro_rules! forward_elevator {
     };
 }
 
-/// The rest of a scheduler by another one, but for what has to do with the head.
+/// The rest of a scheduler, forwarded to another one, except for the methods that concern the head.
 macro_rules! forward_scheduler {
     ($self:ident => $to:expr) => {
         forward_elevator!($self => $to);
@@ -384,8 +382,8 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
     }
 }
 
-/// A scheduler that does not ask where the head is, with a tracker for whoever drives it: to know when the arm is free,
-/// for example. It decides as it does alone.
+/// A scheduler that does not use the head, with a tracker for its driver. The driver can use the tracker to know when
+/// the arm is free, for example. The scheduler decides as it does alone.
 pub struct WithTracker<S> {
     scheduler: S,
     tracker: Option<Box<dyn Track>>,
@@ -409,10 +407,10 @@ impl<S: Scheduler> Scheduler for WithTracker<S> {
     }
 }
 
-/// Drives an elevator and never waits: serves at once whatever the elevator would serve.
+/// Drives an elevator and never waits: serves the elevator's candidate at once.
 ///
-/// Source: the definition of a work-conserving scheduler. Do not use it for streams of synchronous reads,
-/// which it tears apart.
+/// Source: the definition of a work-conserving scheduler. Do not use it for streams of synchronous reads: it
+/// interleaves them request by request.
 #[derive(Debug)]
 pub struct WorkConserving<E> {
     elevator: E,

@@ -1,11 +1,12 @@
-//! Queued requests by tag and by address: what every seek-reducing policy keeps.
+//! Queued requests by tag and by address: the state of every seek-reducing policy.
 
 use crate::{LbaIndex, ListId, Request, Requests, Tag};
 use alloc::vec::Vec;
 
 /// Requests in lists by arrival, and in one index by start address per list.
 ///
-/// The two are kept together: whatever enters, grows, moves or leaves does so in both.
+/// Both structures change together for each request that enters, grows, moves or
+/// leaves.
 #[derive(Clone, Debug)]
 pub(crate) struct Sorted {
     requests: Requests,

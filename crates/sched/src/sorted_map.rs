@@ -1,8 +1,8 @@
-//! An ordered map that allocates nothing once it has been as large as it gets.
+//! An ordered map that allocates only to grow beyond its largest size so far.
 //!
-//! It keeps the entries sorted by key, in chunks of a bounded size. With few entries there is one chunk,
-//! and an operation is a binary search and a short memory move. With many, a binary search over the
-//! chunks' first keys comes first. Chunks that fall empty are kept for reuse.
+//! The map keeps the entries sorted by key, in chunks of a bounded size. With few entries, one chunk is
+//! enough, and an operation is a binary search and a short memory move. With many entries, a binary
+//! search over the chunks' first keys comes first. Empty chunks are retained for reuse.
 
 use alloc::vec::Vec;
 
@@ -25,16 +25,16 @@ use alloc::vec::Vec;
 pub struct SortedMap<K, V> {
     /// The key of the first entry of each run, rising.
     firsts: Vec<K>,
-    /// Which chunk each run is: a new one among thousands moves little more than their numbers.
+    /// Chunk of each run. A new run among thousands moves little more than these numbers.
     runs: Vec<u32>,
-    /// Runs of entries, each sorted, in no order among each other; and empty ones with their memory.
+    /// Runs of entries, each sorted, in no order among each other, and empty chunks with their memory.
     chunks: Vec<Vec<(K, V)>>,
-    /// Which chunks are no runs. A run is not empty unless it is the only one.
+    /// Chunks that are not runs. A run is empty only if it is the only run.
     spare: Vec<u32>,
     len: usize,
 }
 
-/// Where an entry is in a map, or would be: run and position in it.
+/// Place of an entry in a map, present or absent: run and position in the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cursor {
     run: u32,
@@ -48,14 +48,14 @@ impl<K, V> Default for SortedMap<K, V> {
 }
 
 impl<K, V> SortedMap<K, V> {
-    /// Most entries of a chunk: 2 KiB of them, so that a move stays within the first-level cache.
+    /// Largest number of entries in a chunk: 2 KiB, so that a move stays within the first-level cache.
     const CHUNK_MAX: usize = match 2048 / size_of::<(K, V)>() {
         16.. => 2048 / size_of::<(K, V)>(),
         _ => 16,
     };
 
-    /// A chunk that shrinks to this size joins its successor if both then fill at most half a chunk, so
-    /// that a map which shrank is not left with many short chunks.
+    /// Size at which a shrinking chunk joins its successor, if both then fill at most half a chunk.
+    /// Joining keeps a map that shrank from having many short chunks.
     const CHUNK_SPARSE: usize = Self::CHUNK_MAX / 8;
 
     /// An empty map, which allocates with the first insertion.
@@ -102,8 +102,8 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// Adds an entry if there is none of this key and `allow` says yes to its neighbours, the last that
-    /// is lower and the first that is higher. Returns true if it did.
+    /// Adds an entry if the key is absent and `allow` returns true for its neighbours: the last lower
+    /// entry and the first higher entry. Returns true if the entry was added.
     pub fn insert_between(
         &mut self,
         key: K,
@@ -165,7 +165,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
     #[inline]
     pub(crate) fn find(&self, key: &K) -> Result<Cursor, Cursor> {
         let (run, entries) = match &self.chunks[..] {
-            // The commonest case: as many as fit into one chunk, or none.
+            // The commonest case: one chunk, full or not.
             [only] => (0, only),
             _ => {
                 let run = self.run_of(key);
@@ -205,7 +205,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         (falling, rising)
     }
 
-    /// The entry at this place, or the first behind it.
+    /// The entry at this place, or else the next entry.
     fn from(&self, cursor: Cursor) -> Option<(K, V)> {
         let here = self.run(cursor.run)?.get(cursor.slot as usize);
         here.or_else(|| self.run(cursor.run + 1)?.first()).copied()
@@ -220,18 +220,18 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         .copied()
     }
 
-    /// The entry that follows the one at this place.
+    /// The entry behind the entry at this place.
     pub(crate) fn after(&self, cursor: Cursor) -> Option<(K, V)> {
         let slot = cursor.slot + 1;
         self.from(Cursor { slot, ..cursor })
     }
 
-    /// The value of an entry that is there.
+    /// The value of an existing entry.
     pub(crate) fn value_mut(&mut self, cursor: Cursor) -> &mut V {
         &mut self.run_mut(cursor.run)[cursor.slot as usize].1
     }
 
-    /// Adds an entry where [`SortedMap::find`] says that it would be.
+    /// Adds an entry at the place that [`SortedMap::find`] returned as absent.
     pub(crate) fn insert_at(&mut self, mut cursor: Cursor, key: K, value: V) {
         self.len += 1;
         if self.runs.is_empty() {
@@ -247,14 +247,14 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         }
     }
 
-    /// Removes an entry that is there.
+    /// Removes an existing entry.
     pub(crate) fn remove_at(&mut self, cursor: Cursor) -> V {
         self.len -= 1;
         let run = self.run_mut(cursor.run);
         let (_, value) = run.remove(cursor.slot as usize);
         let left = run.len();
         if left == 0 {
-            // The last one stays, for what comes next.
+            // The last run stays, for later entries.
             if self.runs.len() > 1 {
                 self.remove_run(cursor.run);
             }
@@ -284,7 +284,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         &mut self.chunks[self.runs[run as usize] as usize]
     }
 
-    /// The last run whose first key is not above `key`, or the first if there is none.
+    /// The last run with a first key not above `key`, or else the first run.
     fn run_of(&self, key: &K) -> u32 {
         if self.runs.len() <= 1 {
             return 0;
@@ -293,7 +293,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         after.saturating_sub(1) as u32
     }
 
-    /// Splits a full run and returns where in the two parts a cursor of it is.
+    /// Splits a full run and returns the cursor's new place in the two parts.
     fn split(&mut self, cursor: Cursor) -> Cursor {
         let half = Self::CHUNK_MAX / 2;
         let upper = cursor.run + 1;
@@ -319,7 +319,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
         chunk as usize
     }
 
-    /// Gives up a run, and returns its chunk.
+    /// Removes a run, and returns its chunk.
     fn remove_run(&mut self, at: u32) -> usize {
         self.firsts.remove(at as usize);
         let chunk = self.runs.remove(at as usize);
@@ -332,7 +332,7 @@ impl<K: Copy + Ord, V: Copy> SortedMap<K, V> {
 #[derive(Clone, Debug)]
 pub struct Rising<'a, K, V> {
     map: &'a SortedMap<K, V>,
-    /// The run after that of `entries`.
+    /// The next run after `entries`.
     next: u32,
     entries: core::slice::Iter<'a, (K, V)>,
 }
@@ -356,7 +356,7 @@ impl<K: Copy + Ord, V: Copy> Iterator for Rising<'_, K, V> {
 #[derive(Clone, Debug)]
 pub struct Falling<'a, K, V> {
     map: &'a SortedMap<K, V>,
-    /// That of `entries`.
+    /// The run that `entries` belongs to.
     run: u32,
     entries: core::slice::Iter<'a, (K, V)>,
 }

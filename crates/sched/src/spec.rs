@@ -7,9 +7,9 @@
 //!         | spec [ "@" depth ] *( "," .. )        of one that chooses among schedulers
 //! ```
 //!
-//! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, of a policy that wraps an
-//! elevator, `outer(deadline:fifo_batch=8):key=value`. Space around names, keys and values is ignored.
-//! Of a policy with an option of its own name, `depth=8` is short for `depth:depth=8`.
+//! `deadline`, `deadline:read_expire=250ms:fifo_batch=8`, `sptf-sw60`, and, for a policy that wraps an elevator,
+//! `outer(deadline:fifo_batch=8):key=value`. Space around names, keys and values is ignored. If a policy has an option
+//! of its own name, `depth=8` is short for `depth:depth=8`.
 
 use crate::policy::{
     Built, Counts, Knowledge, Needs, OptionInfo, Options, Parts, PolicyInfo, Slices, Value,
@@ -24,19 +24,18 @@ use core::fmt;
 use core::str::FromStr;
 use headtime_units::{Nanos, ParseUnitError, nearest};
 
-/// How deep policies may wrap each other, so that no text can exhaust the stack.
+/// Largest nesting depth of policies. The limit keeps any text from exhausting the stack.
 const NESTING_MAX: usize = 4;
 
-/// Among how many schedulers a policy can choose.
+/// Largest number of schedulers among which a policy can choose.
 const CHOICES_MAX: usize = 8;
 
-/// The deepest that a scheduler can ask a drive to queue.
+/// Largest queue depth that a scheduler can ask of a drive.
 const DEPTH_MAX: u32 = 256;
 
-/// A scheduler as somebody asked for it: a policy, what it wraps, and its options.
+/// Specification of a scheduler: a policy, its inner elevator or schedulers, and its options.
 ///
-/// Written out, it reads as it was given, with options in the policy's order and the elevator that it
-/// wraps always named.
+/// The written form names options in the policy's order and always names the inner elevator.
 ///
 /// # Examples
 ///
@@ -57,43 +56,43 @@ pub struct Spec {
     info: &'static PolicyInfo,
     number: Option<u64>,
     inner: Option<Box<Spec>>,
-    /// As named, with the depth of each if it has one.
+    /// In the order of the text, each with its depth if given.
     choices: Vec<(Spec, Option<u32>)>,
     /// In the order of the policy's options.
     given: Vec<(&'static str, Value)>,
 }
 
-/// Why a text names no scheduler, or none that can be built.
+/// Error in the text of a scheduler, or a scheduler that cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
-    /// The text of the scheduler, without the others of its list.
+    /// The text of the scheduler, without the rest of its list.
     pub text: String,
-    /// What is wrong with it.
+    /// Kind of the error.
     pub kind: SpecErrorKind,
 }
 
-/// What is wrong with the text of a scheduler.
+/// Kinds of errors in the text of a scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SpecErrorKind {
-    /// There is no name.
+    /// The name is missing.
     Empty,
     /// No policy has this name.
     UnknownPolicy {
         /// The name.
         name: String,
-        /// The most similar name there is.
+        /// The most similar known name.
         suggestion: Option<String>,
-        /// All names there are.
+        /// All known names.
         known: String,
     },
     /// The policy's name must end in a number.
     Number {
         /// The policy.
         policy: &'static str,
-        /// What is there instead.
+        /// Text in place of the number.
         found: String,
-        /// Which numbers are allowed.
+        /// Allowed numbers.
         expected: String,
     },
     /// The policy has no option of this name.
@@ -109,7 +108,7 @@ pub enum SpecErrorKind {
     },
     /// An option is not of the form `key=value`.
     NoValue {
-        /// What is there instead.
+        /// Text in place of the option.
         found: String,
     },
     /// An option has a value that is not allowed.
@@ -118,7 +117,7 @@ pub enum SpecErrorKind {
         key: &'static str,
         /// The value.
         found: String,
-        /// What is allowed.
+        /// Allowed values.
         expected: String,
     },
     /// An option is given twice.
@@ -132,42 +131,42 @@ pub enum SpecErrorKind {
     Nesting,
     /// Something other than an option follows a closing parenthesis.
     Trailing {
-        /// What follows.
+        /// Text behind the parenthesis.
         found: String,
     },
-    /// The policy wraps nothing, and something stands in parentheses behind its name.
+    /// The policy wraps nothing, but its name is followed by parentheses.
     WrapsNothing {
         /// The policy.
         policy: &'static str,
     },
-    /// What a policy is to choose among cannot be.
+    /// The schedulers that a policy should choose among are not valid.
     Choices {
         /// The policy.
         policy: &'static str,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// A policy that chooses among schedulers cannot be one of them.
+    /// A policy that chooses among schedulers cannot be one of the choices.
     ChoosesItself {
         /// The policy.
         policy: &'static str,
     },
     /// Only a policy that never waits can be wrapped.
     InnerWaits {
-        /// The one in parentheses.
+        /// The policy in parentheses.
         inner: &'static str,
     },
-    /// The policy decides by the position of sectors, and there is nothing that knows them.
+    /// The policy needs the positions of sectors, but no positioning is given.
     NeedsPositioning {
         /// The policy.
         policy: &'static str,
     },
-    /// The policy weighs service times, and there is no curve of them.
+    /// The policy weighs service times, but no service curve is given.
     NeedsCurve {
         /// The policy.
         policy: &'static str,
     },
-    /// An elevator is wanted, and the policy may wait.
+    /// An elevator is required, but the policy may wait.
     Waits {
         /// The policy.
         policy: &'static str,
@@ -265,7 +264,7 @@ impl Spec {
     ///
     /// # Errors
     ///
-    /// If one of them is no scheduler, or if there is none.
+    /// If an entry is not a valid scheduler, or if the list is empty.
     pub fn parse_list(text: &str) -> Result<Vec<Spec>, SpecError> {
         let mut rest = Some(text);
         core::iter::from_fn(|| {
@@ -276,12 +275,11 @@ impl Spec {
         .collect()
     }
 
-    /// Reads the text of a policy of a table of its own, which is not one of the schedulers. It cannot be
-    /// built here.
+    /// Reads a policy of a separate table, which holds no schedulers. The specification cannot be built here.
     ///
     /// # Errors
     ///
-    /// If the text names none of them.
+    /// If the text is not a valid specification of a policy in the table.
     pub fn parse_among(text: &str, table: &[&'static PolicyInfo]) -> Result<Spec, SpecError> {
         parse(text, table)
     }
@@ -296,17 +294,18 @@ impl Spec {
         self.info
     }
 
-    /// The elevator that it wraps.
+    /// The elevator that the policy wraps.
     pub fn inner(&self) -> Option<&Spec> {
         self.inner.as_deref()
     }
 
-    /// Returns the schedulers among which it chooses, each with its depth if that is not the engine's; none if none were named.
+    /// Returns the schedulers among which the policy chooses. A depth is given if a scheduler's depth differs from the
+    /// engine's. Empty if the text names no schedulers.
     pub fn choices(&self) -> &[(Spec, Option<u32>)] {
         &self.choices
     }
 
-    /// All options of the policy with their values, given or default; not those of the inner one.
+    /// All options of the policy with their values, given or default. Options of inner policies are left out.
     pub fn options(&self) -> impl Iterator<Item = (&'static OptionInfo, Value)> + '_ {
         let options = self.values();
         self.info
@@ -315,19 +314,20 @@ impl Spec {
             .map(move |option| (option, options.value(option.key)))
     }
 
-    /// Returns what it wraps or chooses among.
+    /// Returns the inner elevator or the schedulers to choose among.
     fn inside(&self) -> impl Iterator<Item = &Spec> {
         let choices = self.choices.iter().map(|(spec, _)| spec);
         self.inner().into_iter().chain(choices)
     }
 
-    /// Returns what the policy and those in it must know.
+    /// Returns the knowledge that the policy and its inner policies need.
     pub fn needs(&self) -> Needs {
         let needs = self.inside().map(Spec::needs);
         needs.fold(self.info.needs, Needs::with)
     }
 
-    /// Returns the time for which the policy serves one stream, or one process if those are known, while others wait.
+    /// Returns the time for which the policy serves one stream, or one process if processes are known, while others
+    /// wait.
     pub fn slice(&self, processes_known: bool) -> Option<Nanos> {
         let key = match self.info.slices {
             Slices::ToStreams(key) => key,
@@ -337,7 +337,7 @@ impl Spec {
         Some(self.values().duration(key))
     }
 
-    /// The longest duration among its options and those of what is in it.
+    /// The longest duration among the options of the policy and of its inner policies.
     pub fn longest_option(&self) -> Nanos {
         let own = self.options().map(|(_, value)| match value {
             Value::Duration(span) => span,
@@ -347,14 +347,14 @@ impl Spec {
         own.chain(inner).max().unwrap_or_default()
     }
 
-    /// Builds the scheduler; one that never waits is driven by [`WorkConserving`].
+    /// Builds the scheduler. An elevator is driven by [`WorkConserving`].
     ///
-    /// `positioning` is what a position-aware policy decides by;
-    /// [`NoPositioning`](crate::NoPositioning) names a type where there is none.
+    /// `positioning` is the model for the decisions of position-aware policies. If none is given,
+    /// [`NoPositioning`](crate::NoPositioning) stands in as the type.
     ///
     /// # Errors
     ///
-    /// If a policy needs a positioning and there is none.
+    /// If a policy needs a positioning and none is given.
     pub fn build<P>(
         &self,
         knowledge: impl Into<Knowledge<P>>,
@@ -368,11 +368,11 @@ impl Spec {
         })
     }
 
-    /// Builds the elevator, for something that drives one itself.
+    /// Builds the elevator, for a caller that drives the elevator itself.
     ///
     /// # Errors
     ///
-    /// If the policy may wait, or if it needs a positioning and there is none.
+    /// If the policy may wait, or if it needs a positioning and none is given.
     pub fn build_elevator<P>(
         &self,
         knowledge: impl Into<Knowledge<P>>,
@@ -495,7 +495,7 @@ fn parse_level(
     };
     let (info, number) = find(name, table)?;
     if chosen && info.among.is_some() {
-        // Before what is in it is read, so that no text can exhaust the stack.
+        // This check precedes reading the inner text, so that no text can exhaust the stack.
         return Err(SpecErrorKind::ChoosesItself { policy: info.name });
     }
     if depth > 0 && info.waits {
@@ -553,7 +553,7 @@ fn parse_level(
     Ok(spec)
 }
 
-/// Reads what a policy is to choose among.
+/// Reads the schedulers among which a policy chooses.
 fn parse_choices(
     text: &str,
     table: &[&'static PolicyInfo],
@@ -602,7 +602,7 @@ fn split_top(text: &str, separator: char) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// Splits a text into the name and what stands in parentheses behind it.
+/// Splits a text into the name and the text in parentheses behind the name.
 fn split_inner(text: &str) -> Result<(&str, Option<&str>), SpecErrorKind> {
     let text = text.trim();
     let Some(open) = text.find('(') else {
@@ -682,14 +682,14 @@ fn find(
     })
 }
 
-/// Reads `key=value`, or `key` of a switch that is on.
+/// Reads `key=value`, or the `key` of a flag that is on.
 fn read_option(
     info: &'static PolicyInfo,
     text: &str,
 ) -> Result<(&'static str, Value), SpecErrorKind> {
     let Some((key, value)) = text.split_once('=') else {
         let option = info.option(text.trim());
-        // Of a switch the name is enough.
+        // The name of a flag is enough.
         if let Some(option) = option.filter(|option| matches!(option.default, Value::Flag(_))) {
             return Ok((option.key, Value::Flag(true)));
         }
@@ -766,13 +766,13 @@ fn read_option(
     Ok((option.key, read))
 }
 
-/// Reads a duration or a weight; an error of `None` means that it is out of range.
+/// Reads a duration or a weight. An error of `None` means a value out of range.
 fn unit_within<T>(text: &str, low: T, high: T) -> Result<T, Option<ParseUnitError>>
 where
     T: FromStr<Err = ParseUnitError> + PartialOrd,
 {
     let value: T = text.parse().map_err(|error| match error {
-        // What the option allows says more than what can be read.
+        // The range of the option is a better hint than the range of the parser.
         ParseUnitError::TooLong | ParseUnitError::TooLarge => None,
         error => Some(error),
     })?;

@@ -2,38 +2,36 @@
 //!
 //! # Rule
 //!
-//! `sptf`: the request whose first sector the head reaches soonest goes next. The [`Positioning`]
-//! predicts seek and rotational latency together, behind what is in the drive: a [`Tracker`] follows the head by the same
-//! model, and corrects the platter's angle and period at each completion. Of two that take the same time the older one goes.
+//! `sptf`: the request whose first sector the head reaches soonest goes next. The [`Positioning`] predicts seek and
+//! rotational latency together, behind the commands in the drive. A [`Tracker`] follows the head by the same model, and
+//! corrects the platter's angle and period at each completion. If two times are equal, the older request goes.
 //!
-//! `sptf` with an `age_weight` W above 0 (aged SPTF): the request with the least positioning time minus W
-//! times its wait so far goes next. Of equal ones the older goes.
+//! `sptf` with an `age_weight` W above 0 (aged SPTF): the request with the least positioning time minus W times its
+//! wait so far goes next. If two values are equal, the older request goes.
 //!
-//! `sptf-swN` (seek-weighted): of the requests whose positioning time is at most N % longer than the
-//! shortest, the one with the shortest seek goes next. Its rotational latency is the longest that the
-//! percentage buys, and freeblock scheduling fills that. Of equal seeks the shorter positioning time
-//! goes, then the older request.
+//! `sptf-swN` (seek-weighted): of the requests whose positioning time is at most N % longer than the shortest, the one
+//! with the shortest seek goes next. Its rotational latency is the longest within this limit, and freeblock scheduling
+//! fills the latency. Of equal seeks the shorter positioning time goes, then the older request.
 //!
-//! A request is located once, when it is inserted or grows. Of several requests for the same sectors only
-//! the oldest is looked at, since no variant takes another before it.
+//! A request is located once, when it is inserted or grows. Of several requests for the same sectors only the oldest is
+//! considered, since no variant takes another before it.
 //!
 //! # Bound
 //!
-//! None without an `age_weight`: a request far from a steady load is never the nearest.
+//! No bound without an `age_weight`: a request far from a steady load is never the nearest.
 //!
-//! With W, let P be the longest positioning time that is ever predicted, about a seek over the whole
-//! disk and a turn. A request that goes before another gains at most P, so it came at most P / W later.
-//! From P / W after its arrival on, no new arrival passes a request. It waits only for what is queued at
-//! that moment and for the access under way:
+//! With W, let P be the longest positioning time that is ever predicted, about a seek over the whole disk and a turn. A
+//! request that goes before another gains at most P, so it came at most P / W later. From P / W after its arrival on,
+//! no new arrival passes a request. It then waits only for the requests that are queued at that moment and for the
+//! access under way:
 //!
 //! ```text
 //! wait <= P / W + (requests then queued) x (slowest access)
 //! ```
 //!
-//! How many are queued depends on who inserts. So neither a count of overtakings nor a
-//! [`WaitBound`](crate::WaitBound) follows, and `overtake_max` is `None`. On a disk with P = 17 ms,
-//! W = 0.03 closes the window after 0.6 s. A queue of 10 requests turns over long before, and measured
-//! waits there are far shorter.
+//! The number of queued requests depends on the clients. So neither a count of overtakings nor a
+//! [`WaitBound`](crate::WaitBound) follows, and `overtake_max` is `None`. On a disk with P = 17 ms, W = 0.03 closes the
+//! window after 0.6 s. A queue of 10 requests turns over long before, and measured waits there are far shorter.
 //!
 //! # Tunables
 //!
@@ -56,8 +54,8 @@
 //!
 //! # When not to use it
 //!
-//! Without a profile that predicts the drive to a fraction of a millisecond: use `clook`. Behind a
-//! drive's own queue, which then decides. Without an `age_weight`, wherever somebody waits.
+//! Without a profile that predicts the drive to a fraction of a millisecond: use `clook`. Behind a drive's own queue,
+//! which then decides. Without an `age_weight`, wherever a client waits.
 
 mod oldest;
 
@@ -71,10 +69,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba, Millionths, Nanos, Time};
 
-/// Far above any use: with it, to have come 20 us earlier outweighs any positioning time.
+/// Far above any use. With this weight, an arrival 20 us earlier outweighs any positioning time.
 const AGE_WEIGHT_MAX: Millionths = Millionths(1_000 * Millionths::ONE.0);
 
-/// What is known of the plain and the aged one.
+/// The record of plain and aged SPTF.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "sptf",
     idea: "what the head reaches soonest",
@@ -103,7 +101,7 @@ pub(crate) fn build<P: Positioning + Clone + 'static>(parts: Parts<'_, P>) -> Bu
     Built::elevator(Sptf::aged(positioning(parts.positioning), weight).tracked())
 }
 
-/// The positioning that a policy which needs one is built with.
+/// Returns the positioning of a policy that needs one.
 pub(crate) fn positioning<P>(given: Option<P>) -> P {
     given.expect("policies that need positions are built with some")
 }
@@ -116,32 +114,32 @@ type MakeTracker<P> = fn(&P) -> Box<dyn Track>;
 #[derive(Clone, Debug)]
 pub struct Sptf<P: Positioning> {
     positioning: P,
-    /// Makes a tracker for whoever drives this, once.
+    /// Builds the tracker for the driver of this elevator, once.
     tracker: Option<MakeTracker<P>>,
     rule: Rule,
     requests: Requests,
     by_lba: Oldest,
-    /// Where queued requests are, and what they do, by tag.
+    /// Places and operations of queued requests, by tag.
     located: Vec<Option<Located<P::Place>>>,
 }
 
-/// By what the next request is chosen.
+/// Rule for the choice of the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
     Plain,
     Aged(Millionths),
-    /// With the percentage.
+    /// With the percentage N.
     SeekWeighted(u32),
 }
 
-/// What a prediction needs of a request.
+/// Properties of a request for predictions.
 #[derive(Clone, Copy, Debug)]
 struct Located<Place> {
     place: Place,
     op: Op,
 }
 
-/// The head, and when the next command goes to it, by the clock of the predictor.
+/// The head, and the time at which the next command is sent, by the clock of the predictor.
 #[derive(Clone, Copy, Debug)]
 struct Behind<Place> {
     lba: Lba,
@@ -149,20 +147,19 @@ struct Behind<Place> {
     sent: Time,
 }
 
-/// The best request so far, and by what it is compared: (seek or nothing, then positioning time), or
-/// what ageing makes of them.
+/// The best request so far and its cost. The cost is a pair (seek or zero, then positioning time) or an aged value.
 #[derive(Clone, Copy, Debug)]
 struct Best<C> {
     tag: Tag,
     cost: C,
 }
 
-/// Seek, or zero where it does not count by itself, then positioning time.
+/// Seek, or zero if the seek does not count by itself, then positioning time.
 type Times = (Nanos, Nanos);
 
-/// Positioning time less the weighted wait, in femtoseconds (nanoseconds times millionths), above
-/// what it would be for no positioning time and the wait of the oldest request. As a difference it
-/// does not depend on the time of the decision, and is never negative.
+/// Positioning time less the weighted wait, in femtoseconds (nanoseconds times millionths). It counts from the value
+/// for no positioning time and the wait of the oldest request. As a difference it does not depend on the time of the
+/// decision, and is never negative.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Aged(u128);
 
@@ -175,7 +172,7 @@ impl Aged {
 }
 
 impl<P: Positioning> Sptf<P> {
-    /// Plain SPTF, without requests.
+    /// Builds plain SPTF without requests.
     pub fn new(positioning: P) -> Sptf<P> {
         Sptf {
             positioning,
@@ -187,8 +184,7 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// SPTF in which a request gains `weight` times what it has waited, without requests; plain with
-    /// a weight of 0.
+    /// Builds SPTF in which a request gains `weight` times its wait, without requests. Plain with a weight of 0.
     ///
     /// # Panics
     ///
@@ -205,8 +201,8 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// The shortest seek among those that take at most `percent` percent longer than the shortest,
-    /// without requests.
+    /// Builds seek-weighted SPTF without requests: the shortest seek among the requests that take at most `percent`
+    /// percent longer than the shortest.
     pub fn seek_weighted(positioning: P, percent: u32) -> Sptf<P> {
         Sptf {
             rule: Rule::SeekWeighted(percent),
@@ -214,7 +210,7 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// The same with a tracker that follows the head by the same predictor.
+    /// Adds a tracker that follows the head by the same predictor.
     #[must_use]
     pub fn tracked(mut self) -> Sptf<P>
     where
@@ -260,7 +256,7 @@ impl<P: Positioning> Sptf<P> {
         self.positioning.seek(from.head.place, to.place, to.op)
     }
 
-    /// A bound of the seek to a queued request and to all that are farther on its side.
+    /// Returns a lower bound of the seek to a queued request and to all requests farther on its side.
     fn seek_at_least(&self, from: &Behind<P::Place>, entry: &Entry) -> Nanos {
         let to = self.located(entry.tag).place;
         let from = from.head.place;
@@ -276,7 +272,7 @@ impl<P: Positioning> Sptf<P> {
         predicted.positioning()
     }
 
-    /// The request with the shortest positioning time; its cost has no seek.
+    /// Returns the request with the shortest positioning time. Its cost has no seek.
     fn soonest(&self, from: &Behind<P::Place>) -> Option<Best<Times>> {
         let mut best: Option<Best<Times>> = None;
         self.outward(from.lba, |entry| {
@@ -292,7 +288,7 @@ impl<P: Positioning> Sptf<P> {
         best
     }
 
-    /// The request with the least of positioning time less weighted wait.
+    /// Returns the request with the least positioning time less weighted wait.
     fn soonest_aged(&self, from: &Behind<P::Place>, weight: Millionths) -> Option<Tag> {
         let oldest = self.requests.oldest(ALL)?;
         let cost = |tag: Tag| {
@@ -300,9 +296,9 @@ impl<P: Positioning> Sptf<P> {
             let younger = arrival.saturating_since(oldest.arrival);
             Aged::new(weight, self.predict(from, tag), younger)
         };
-        // Nobody has waited longer than the oldest, so a side ends where the seek alone costs more
-        // than the best does when granted the oldest one's wait. To begin with the oldest keeps that
-        // from being the whole disk as soon as its wait weighs more than a long seek.
+        // The oldest request has the longest wait. A side of the search therefore ends if the seek alone, less the
+        // oldest request's wait, costs more than the best request. The search begins with the oldest request. Otherwise
+        // it would cover the whole disk as soon as that wait weighs more than a long seek.
         let mut best = Some(Best {
             tag: oldest.tag,
             cost: cost(oldest.tag),
@@ -319,7 +315,7 @@ impl<P: Positioning> Sptf<P> {
         best.map(|best| best.tag)
     }
 
-    /// The request with the shortest seek of those within the limit, of which `best` is one.
+    /// Returns the request with the shortest seek among those within the limit, including `best`.
     fn nearest(&self, from: &Behind<P::Place>, limit: Nanos, best: Best<Times>) -> Tag {
         let mut best = Some(best);
         let shortest = |best: Option<Best<Times>>| best.map_or(Nanos::MAX, |best| best.cost.0);
@@ -340,7 +336,7 @@ impl<P: Positioning> Sptf<P> {
         best.expect("it was given").tag
     }
 
-    /// Replaces the best by a request that costs less, or the same and is older.
+    /// Replaces the best request by a request that costs less, or costs the same and is older.
     fn improve<C: Copy + Ord>(&self, best: &mut Option<Best<C>>, tag: Tag, cost: C) {
         let requests = &self.requests;
         let better = match best {
@@ -353,9 +349,9 @@ impl<P: Positioning> Sptf<P> {
         }
     }
 
-    /// Calls `look` for the queued requests, outward from the head to both sides in turn, until it
-    /// returns false for a side. It pays to end early with as few as 16 requests, and to look at one
-    /// in address order costs no more than in any other (measured: `benches/decide.rs`).
+    /// Calls `look` for the queued requests, outward from the head to both sides in turn, until it returns false for a
+    /// side. An early end pays with as few as 16 requests. A step in address order costs no more than a step in any
+    /// other order (measured: `benches/decide.rs`).
     fn outward(&self, head: Lba, mut look: impl FnMut(Entry) -> bool) {
         let (mut down, mut up) = self.by_lba.index().around(head);
         let (mut upward, mut downward) = (true, true);
@@ -376,7 +372,7 @@ impl<P: Positioning> Sptf<P> {
     }
 }
 
-/// The longest positioning time within so many percent of the shortest.
+/// Returns the longest positioning time within `percent` percent of the shortest.
 fn within(shortest: Nanos, percent: u32) -> Nanos {
     let limit = u128::from(shortest.as_nanos()) * (100 + u128::from(percent)) / 100;
     Nanos::from_nanos(u64::try_from(limit).unwrap_or(u64::MAX))
@@ -422,12 +418,12 @@ impl<P: Positioning> Elevator for Sptf<P> {
         self.by_lba.remove(&self.requests, grown.tag);
         self.requests.grow(grown);
         self.by_lba.insert(&self.requests, grown.tag);
-        // Also if it begins where it did: how long a write's data take is part of some predictions.
+        // The place is located even if the start is unchanged: some predictions depend on the transfer time of a write.
         self.locate(grown.tag, grown.op, grown.extent);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        // Its age may change, and that of whom it stands before.
+        // The ages of `kept`, and of the requests behind it in the index, may change.
         for tag in [kept, gone] {
             self.by_lba.remove(&self.requests, tag);
         }

@@ -2,14 +2,14 @@
 //!
 //! # Rule
 //!
-//! The request that starts nearest to the head goes next. Of two at the same distance the one at the
-//! higher address goes, of two at the same address the one inserted first. The distance in addresses
-//! stands for the seek time, since a scheduler that knows no geometry has nothing better. The two grow
-//! together, except across zones and at the ends of tracks.
+//! The request that starts nearest to the head goes next. If two are at the same distance, the higher
+//! address goes. If two are at the same address, the one inserted first goes. The distance in
+//! addresses stands for the seek time, since a scheduler without a geometry has no better measure. The
+//! two grow together, except across zones and at the ends of tracks.
 //!
 //! # Bound
 //!
-//! None: a steady stream near the head starves everything else.
+//! Unbounded: a steady stream near the head starves everything else.
 //!
 //! # Tunables
 //!
@@ -23,8 +23,8 @@
 //!
 //! # When not to use it
 //!
-//! Wherever somebody waits for a request, unless something above bounds waiting. It leaves much
-//! rotational latency, which is what freeblock scheduling wants.
+//! Wherever a client waits for a request, unless a layer above bounds waiting. SSTF leaves much
+//! rotational latency, which is useful for freeblock scheduling.
 
 use crate::policy::{Built, Parts, PolicyInfo};
 use crate::sorted::Sorted;

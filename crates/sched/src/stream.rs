@@ -2,87 +2,85 @@
 //!
 //! # Rule
 //!
-//! A request *R* that was served can have a *child*: a request that comes so soon after it, and so near to
-//! it, that waiting for it and serving it takes less time than serving what the elevator would serve
-//! instead:
+//! A request *R* that was served can have a *child*: a request that comes soon after *R* and near its end. The
+//! condition: to wait for the child and to serve it takes less time than to serve the elevator's choice:
 //!
 //! ```text
-//! (arrival − completion of R) + service(end of R, child) < service(end of R, what is pending)
+//! (arrival − completion of R) + service(end of R, child) < service(end of R, pending)
 //! ```
 //!
-//! A request that is nobody's child is a stream of size 1. A child's size is its parent's size plus one.
-//! A stream of `threshold` requests is established: the disk is held behind its newest request until the
-//! child is there or can no longer come. The child then goes at once, past the elevator. A stream of
-//! `1 + tolerance` times the threshold gets a second chance: once, the service time that its child has to
-//! beat counts `1 + tolerance` times, and the size falls back to the threshold.
+//! A request without a parent is a stream of size 1. A child's size is its parent's size plus one. A stream of
+//! `threshold` requests is established: the disk is held behind its newest request until the child is there or can no
+//! longer come. The child then goes at once, past the elevator. A stream of `1 + tolerance` times the threshold gets a
+//! second chance, once: the service time that its child has to beat is multiplied by `1 + tolerance`, and the size
+//! falls back to the threshold.
 //!
-//! While others are pending a stream is served for `slice` at most. Then the elevator's choice goes, and
-//! the first request of another stream begins a new slice. A request that expires in the elevator goes at
-//! once, also in the middle of a wait.
+//! While other requests are pending, a stream is served for `slice` at most. Then the elevator's choice goes, and the
+//! first request of another stream begins a new slice. A request that expires in the elevator goes at once, also in the
+//! middle of a wait.
 //!
-//! Streams form whether or not the disk waits for them: every request that is handed out may have a
-//! child. The disk never waits while no stream is established, nor while nothing is pending.
+//! Streams form whether or not the disk waits for them: every request that is handed out may have a child. The disk
+//! waits only for established streams, and only while a request is pending.
 //!
-//! Service times are those of a [`ServiceCurve`]: by distance alone, from the end of *R*, where the head
-//! is, to the start of the other request.
+//! Service times come from a [`ServiceCurve`]: by distance alone, from the end of *R*, where the head is, to the start
+//! of the other request.
 //!
 //! # Readings
 //!
 //! The paper leaves some things open. Here they are settled as follows.
 //!
-//! - The position of *R* is its end. The paper says the address of its data. But a request leaves the head
-//!   behind its last sector, so that its sequential successor is at distance 0.
-//! - A request has one parent: the nearest of all requests whose child it could be. The other parents stay
-//!   in the queue, with the one that the disk is held for. As printed, the loop takes all parents out of
-//!   the queue. The request then has the size of a child of the last parent, or 1 if it is not its
-//!   child.
-//! - The wait ends before the service time has passed, by the shortest service time there is: what comes
-//!   later cannot satisfy the inequality wherever it is. So the disk is not held if a pending request has the
-//!   shortest possible service time.
-//! - In the paper a child comes after its parent's completion, and the tail counts as completed while the
-//!   drive works on it (section 3.2). So a request that comes meanwhile can be its child, such as the next window of
-//!   read-ahead. If nothing is pending then, the child has to be as near as random requests are in one case
-//!   of 1000. Otherwise each of two readers in turn is taken for the other's child.
-//! - The decision is always on the tail, the request handed out last: the head will be there. The wait runs
-//!   from the tail's completion. Until then an established stream holds the disk, and a request that comes
-//!   counts as coming at once.
-//! - If nothing is pending when the tail completes, a child has to beat the mean service time over random
-//!   pairs of addresses.
-//! - Requests that continue each other while they are queued are one step of their stream (`burst`). A
-//!   request that continues a queued one belongs to the stream of that one and has its size. If it is the
-//!   child of an earlier request of that stream as well, it counts one more. Once their stream is
-//!   established they go one behind the other, past the elevator. A further child goes right
-//!   behind the next of them, and the disk is not held for the child again. As printed, the second of two such requests has
-//!   no parent, since the first has not been served, and starts a new stream. A reader with two windows
-//!   that may not merge never has a stream.
+//! - The position of *R* is its end. The paper says the address of its data. But a request leaves the head behind its
+//!   last sector, so that its sequential successor is at distance 0.
+//! - A request has one parent: the nearest of all requests whose child it could be. The other parents stay in the
+//!   queue, with the tail that the disk is held behind. As printed, the loop takes all parents out of the queue. The
+//!   request then has the size of a child of the last parent, or 1 if it is not its child.
+//! - The wait ends before the service time has passed, by the shortest service time of the curve. A later request
+//!   cannot satisfy the inequality at any address. So the disk is not held if a pending request has the shortest
+//!   possible service time.
+//! - In the paper a child comes after its parent's completion, and the tail counts as completed while the drive works
+//!   on it (section 3.2). So a request that comes meanwhile can be its child, such as the next window of read-ahead. If
+//!   nothing is pending then, the child has to be as near as random requests are in one case of 1000. Otherwise two
+//!   readers in turn would take each other's requests for children.
+//! - The decision is always on the tail, the request handed out last: the head will be there. The wait runs from the
+//!   tail's completion. Until then an established stream holds the disk, and a request that comes counts as coming at
+//!   once.
+//! - If nothing is pending when the tail completes, a child has to beat the mean service time over random pairs of
+//!   addresses.
+//! - Requests that continue each other while they are queued are one step of their stream (`burst`). A request that
+//!   continues a queued request belongs to the same stream and has the same size. If the request is also the child of
+//!   an earlier request of that stream, its size is one more. In an established stream, such requests go one behind the
+//!   other, past the elevator. A further child goes right behind the next of them, and the disk is not held for the
+//!   child again.
+//! - As printed, the second of two such requests has no parent, since the first has not been served, and starts a new
+//!   stream. A reader with two windows that may not merge then never has a stream.
 //! - Writes and discards form streams as reads do.
-//! - What merges into a queued request is no request of its own and forms no stream; as in Linux, merging
-//!   comes first. But a request that the disk is held for does not merge into a request that waits in the
-//!   elevator, unless it continues that request and not the tail: a reader's second window belongs to its
-//!   first, not to another reader's request. Others may merge into a held request until it is handed out.
+//! - A request that merges into a queued request is no request of its own and forms no stream. As in Linux, merging
+//!   comes first. But a request that the disk is held for does not merge into a request that waits in the elevator,
+//!   unless it continues that request and not the tail. A reader's second window belongs to its first, not to another
+//!   reader's request. Other requests may merge into a held request until it is handed out.
 //! - When two queued requests become one, the larger size counts.
 //!
 //! # Bound
 //!
-//! That of the elevator for a request that expires: the disk is not held past an expiry. Without expiry,
-//! each stream ahead may take a slice, and there is no bound.
+//! The elevator's bound for a request that expires: the disk is not held past an expiry. Without expiry, each stream
+//! ahead may take a slice, and the wait has no bound.
 //!
 //! # Tunables
 //!
-//! - `threshold` (requests; default 4): the size from which on a stream is waited for. Lower waits sooner
-//!   and more often in vain. 1 waits behind every request.
-//! - `tolerance` (default 0.5): how much longer than it need be a stream must be for a second chance, and
-//!   by how much the wait is then prolonged. Higher gives fewer and longer second chances. 0 gives none.
-//! - `slice` (duration; default 124ms): how long a stream is served while others are pending. Higher gives
-//!   more throughput, lower makes the others wait less. 0 never waits.
-//! - `burst` (default true): whether requests that continue each other while they are queued are one step.
-//!   `false` is the rule as printed.
-//! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. With a timer a wait
-//!   ends up to a tick earlier or, if it is shorter than a tick, later.
-//! - `lost` (share of the time; default 0.02): for how long the disk may be held where nothing has shown that this
-//!   pays. From then on waiting and the elevator are tried in turn, and what serves more sectors in the same time is
-//!   in force (`trials.rs`). Streams form all the same. 1 is the paper's rule: the disk waits wherever a child may
-//!   be worth it.
+//! - `threshold` (requests; default 4): the size at which the disk begins to wait for a stream. Lower waits sooner and
+//!   more often in vain. 1 waits behind every request.
+//! - `tolerance` (default 0.5): the excess over the threshold that earns a second chance, and the prolongation of the
+//!   wait. Both are relative. Higher gives fewer and longer second chances. 0 gives none.
+//! - `slice` (duration; default 124ms): how long a stream is served while others are pending. Higher gives more
+//!   throughput, lower makes the others wait less. 0 never waits.
+//! - `burst` (default true): whether requests that continue each other while they are queued are one step. `false` is
+//!   the rule as printed.
+//! - `hz` (default `exact`): ticks per second of the timer that ends waits and slices. With a timer a wait ends up to a
+//!   tick earlier or, if it is shorter than a tick, later.
+//! - `lost` (share of the time; default 0.02): for how long the disk may be held without evidence that waiting pays.
+//!   Beyond this, waiting and the elevator are tried in turn, and the one that serves more sectors in the same time is
+//!   in force (`trials.rs`). Streams form in either case. 1 is the paper's rule: the disk waits wherever a child may be
+//!   worth the wait.
 //!
 //! # Source
 //!
@@ -91,11 +89,11 @@
 //!
 //! # When not to use it
 //!
-//! If requests are independent of each other: no stream forms, and it is its elevator with a little more
-//! to do. Four requests that happen to be near each other make it wait in vain.
+//! If requests are independent of each other: no stream forms, and the scheduler is its elevator with a little more
+//! work. Four requests that happen to be near each other make it wait in vain.
 //!
-//! On a drive that takes many requests at once and orders them itself: the head need not be where this
-//! scheduler takes it to be.
+//! On a drive that takes many requests at once and orders them itself: the head may not be where this scheduler assumes
+//! it.
 
 mod bursts;
 mod dedication;
@@ -143,22 +141,22 @@ pub(crate) fn build<P>(parts: Parts<'_, P>) -> Built {
 /// The tunables of [`Stream`]; see the module's page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamConfig {
-    /// From how many requests on a stream is waited for.
+    /// Number of requests at which the disk begins to wait for a stream.
     pub threshold: u64,
-    /// How much longer it must be for a second chance, and by how much the wait is prolonged then.
+    /// Relative excess over the threshold that earns a second chance, and relative prolongation of the wait.
     pub tolerance: Millionths,
-    /// How long a stream is served while others are pending.
+    /// Longest time for which a stream is served while other requests are pending.
     pub slice: Nanos,
     /// True if requests that continue each other while they are queued are one step of their stream.
     pub burst: bool,
-    /// How often the timer ticks that ends waits and slices; `None` if they end to the nanosecond.
+    /// Tick rate of the timer that ends waits and slices; `None` for exact ends.
     pub hz: Option<Hz>,
     /// Share of the time for which the disk may be held without a gain.
     pub lost: Millionths,
 }
 
 impl StreamConfig {
-    /// Options of the paper's measurements, but for `lost`.
+    /// Options of the paper's measurements, except for `lost`.
     pub const DEFAULT: StreamConfig = StreamConfig {
         threshold: 4,
         tolerance: Millionths(500_000),
@@ -214,7 +212,7 @@ impl StreamConfig {
         ),
     ];
 
-    /// The tunables that a text gives; `None` if the text is of another policy.
+    /// Returns the tunables in a specification; `None` for another policy.
     pub fn of(spec: &Spec) -> Option<StreamConfig> {
         let is_stream = core::ptr::eq(spec.info(), &INFO);
         is_stream.then(|| StreamConfig::from_options(&spec.values()))
@@ -243,11 +241,11 @@ impl Default for StreamConfig {
     }
 }
 
-/// An elevator that is made to wait for streams; see the [module](self).
+/// An elevator that waits for streams; see the [module](self).
 pub type Stream<E> = Anticipating<E, Streams>;
 
 impl<E: Elevator> Stream<E> {
-    /// Around this elevator, which is empty.
+    /// Wraps this elevator, which must be empty.
     pub fn new(elevator: E, config: StreamConfig, curve: Arc<ServiceCurve>) -> Stream<E> {
         Anticipating::with(
             elevator,
@@ -258,27 +256,27 @@ impl<E: Elevator> Stream<E> {
     }
 }
 
-/// A request that may yet have a child, for those who look on.
+/// A request that may yet have a child, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// Its turn among those handed out, from 1 on; a drain takes a turn too. A tag is given again
-    /// once its request is done, so this alone tells requests of one tag apart.
+    /// Position in the order of handing out, from 1 on. A drain takes a turn too. A tag is reused once its request is
+    /// done, so only the turn distinguishes requests of one tag.
     pub turn: u64,
-    /// Its name while it was queued or in the drive.
+    /// Tag of the request while it was queued or in the drive.
     pub tag: Tag,
-    /// Behind its last sector: what the distance to a child counts from.
+    /// End of the request, from which the distance to a child counts.
     pub end: Lba,
-    /// When it counts as completed; `None` until that is known.
+    /// Time at which the request counts as completed; `None` until this is known.
     pub since: Option<Time>,
-    /// What the wait for a child and its service time have to stay below together; `None` while it
-    /// is not known what is pending behind it.
+    /// Upper limit of the wait for a child plus its service time. `None` while the pending request behind this one is
+    /// not known.
     pub limit: Option<Nanos>,
-    /// How many requests its stream has, up to it.
+    /// Size of the stream up to this request.
     pub size: u64,
 }
 
 impl<E> Stream<E> {
-    /// The requests that may yet have a child, the one whose time ends last first.
+    /// The requests that may yet have a child. The request with the latest deadline is first.
     pub fn open(&self) -> impl Iterator<Item = Open> + '_ {
         self.foresight.parents.iter().map(|parent| Open {
             turn: parent.turn,
@@ -291,7 +289,7 @@ impl<E> Stream<E> {
     }
 }
 
-/// How many requests a stream has up to a queued request, and which stream.
+/// Stream of a queued request, and the stream's size up to this request.
 #[derive(Clone, Copy, Debug)]
 struct Membership {
     size: u64,
@@ -304,7 +302,7 @@ struct Membership {
 pub struct Streams {
     config: StreamConfig,
     parents: Parents,
-    /// Of queued requests, by tag.
+    /// Memberships of queued requests, by tag.
     queued: Vec<Membership>,
     /// Empty if bursts do not count.
     bursts: Bursts,
@@ -316,7 +314,7 @@ pub struct Streams {
     last: u64,
     streams: u64,
     established: u64,
-    /// If waits are bounded.
+    /// Trials of waiting, if waits are bounded.
     trials: Option<Trials>,
 }
 
@@ -344,7 +342,7 @@ impl Streams {
         self.trials.as_ref().is_none_or(Trials::waits)
     }
 
-    /// The parent of a request that arrives now, and whether the disk may be held for it.
+    /// Returns the parent of a request that arrives now, and true if the disk may be held for the request.
     fn parent_of(
         &self,
         now: Time,
@@ -352,7 +350,7 @@ impl Streams {
         pending: impl Fn() -> Option<Lba>,
     ) -> Option<(usize, bool)> {
         let parents = &self.parents;
-        // Only the tail has no limit yet: what is pending now is what its child would go before.
+        // Only the tail has no limit yet. Its child would go before the request that is pending now.
         let at = parents.nearest(now, start, |tail| {
             parents.rule().limit_in_flight(tail.end, pending())
         })?;
@@ -367,7 +365,7 @@ impl Foresight for Streams {
         self.parents.expire(now);
         let start = request.extent.start;
         let mut parent = self.parent_of(now, start, pending);
-        // Nothing is nearer than what it continues, unless its parent ends there too.
+        // The nearest request is the one that it continues, unless its parent ends there too.
         let continued = match parent {
             Some((at, _)) if self.parents.get(at).end == start => None,
             _ if self.config.burst => self.bursts.continued_by(request),
@@ -377,7 +375,7 @@ impl Foresight for Streams {
         if let (Some(burst), Some((at, _))) = (burst, parent)
             && self.parents.get(at).stream != burst.stream
         {
-            // Another stream's, which goes on waiting for its own.
+            // The parent is of another stream, which goes on waiting for its own child.
             parent = None;
         }
         let awaited = self.waits() && burst.is_none() && parent.is_some_and(|(_, awaited)| awaited);
@@ -402,7 +400,7 @@ impl Foresight for Streams {
                 }
             }
         };
-        // Sizes go up one by one, and fall back to the threshold at the lowest.
+        // Sizes rise one by one, and never fall below the threshold again.
         let grown = burst.is_none_or(|burst| member.size > burst.size);
         self.established += u64::from(grown && member.size == self.config.threshold);
         if self.config.burst {
@@ -425,10 +423,10 @@ impl Foresight for Streams {
         self.waits() && parent.is_some_and(|(_, awaited)| awaited)
     }
 
-    /// Figure 2, the procedure upon completion, as far as section 3.2 puts it here.
+    /// Figure 2, the procedure upon completion, to the extent that section 3.2 moves it here.
     fn handed_out(&mut self, now: Time, request: &Request) -> u64 {
         let start = request.extent.start;
-        // What went behind the tail before is what was selected there.
+        // The request that went behind the tail is the selected request of the paper.
         if let Some(at) = self.parents.by_turn(self.tail)
             && self.parents.get(at).limit.is_none()
         {
@@ -479,7 +477,7 @@ impl Foresight for Streams {
 
     fn hold(&mut self, now: Time, next: &Request, came: bool) -> Option<Time> {
         self.parents.expire(now);
-        // A child that came beside a follower went behind that, and has been waited for already.
+        // A child that came beside a follower went behind the follower. The disk has already waited for this child.
         if came || self.follower.is_some() || !self.waits() {
             return None;
         }
@@ -547,7 +545,7 @@ impl Foresight for Streams {
     }
 
     fn streams(&self) -> (u64, u64) {
-        // One may have several requests that can have a child, and others queued.
+        // A stream may have several requests that can have a child, and further queued requests.
         let parents = self
             .parents
             .iter()

@@ -31,7 +31,7 @@ impl FromStr for Class {
     }
 }
 
-/// Its name, or its number if it has none.
+/// Writes the name, or the number of a class without a name.
 impl fmt::Display for Class {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match CLASSES.iter().find(|(_, class)| class == self) {

@@ -1,8 +1,8 @@
-//! Follows a drive's head: the commands in the drive, their predicted ends, and their real ends.
+//! Tracker of a drive's head: the commands in the drive, their predicted ends, and their real ends.
 //!
-//! A drive answers commands and does not tell the position of its head. A model knows how long each command takes the head, and
-//! each command begins where the command before ended. Each answer corrects the account, since the head is then at the end of
-//! the command (Lumb, Schindler and Ganger, FAST 2002, section 3.3, "Resync after each request").
+//! A drive answers commands and does not report the position of its head. A model predicts the head time of each
+//! command. Each command begins where the preceding command ended. Each answer corrects the account, since the head is
+//! then at the end of the command (Lumb, Schindler and Ganger, FAST 2002, section 3.3, "Resync after each request").
 
 use crate::platter::Platter;
 use crate::{Head, HeadState, HeadTime, Op, Positioning, TrackedCommand, Twin};
@@ -11,19 +11,19 @@ use alloc::collections::VecDeque;
 use core::fmt;
 use headtime_units::{Extent, Lba, Nanos, SignedNanos, Time};
 
-/// What a command turned out to be, against what was predicted of it.
+/// The observed time of a command against its prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Predicting {
-    /// From the end of the command before it, or from when it was sent if that is later, to its end.
+    /// From the end of the preceding command to the end of this one. Counts from the time of sending if that is later.
     pub observed: Nanos,
-    /// What that was predicted to be.
+    /// Prediction of `observed`.
     pub predicted: Nanos,
-    /// What happened.
+    /// Kind of deviation.
     pub surprise: Surprise,
 }
 
 impl Predicting {
-    /// By how much it took longer than predicted, in nanoseconds; negative if it was sooner done.
+    /// Observed time minus predicted time, in nanoseconds. Negative if the command was done sooner.
     pub fn error(&self) -> i64 {
         SignedNanos::longer(self.observed, self.predicted).as_nanos()
     }
@@ -34,45 +34,49 @@ impl Predicting {
 pub enum Surprise {
     /// At the predicted point of a turn, and in the predicted turn.
     None,
-    /// There, but so many turns later or, if negative, earlier.
+    /// At the predicted point, but this number of turns later or, if negative, earlier.
     Turns(i8),
-    /// So many turns later, while writes that the drive had told to be done may have waited in its buffer: most likely it wrote some
-    /// of them first. One that missed its sector then looks the same.
+    /// This number of turns later, while completed writes may have waited in the drive's buffer. Most likely the drive
+    /// wrote some of them first. A command that missed its sector at such a time looks the same.
     Destaging(i8),
-    /// Sooner than any access to the medium: the drive's buffer had it.
+    /// Sooner than any access to the medium: the drive's buffer served the command.
     Hit,
-    /// At another point of the turn: the bus, a retry, or something within the drive.
+    /// At another point of the turn: the bus, a retry, or an activity inside the drive.
     Elsewhere,
 }
 
 /// Follows the head of one drive.
 pub trait Track: fmt::Debug {
-    /// A command has gone to the drive, behind all others there.
+    /// Notes that a command has gone to the drive, behind all others there.
     fn issued(&mut self, now: Time, tag: u32, what: TrackedCommand);
 
-    /// A command is done, with or without success. Returns what was predicted of it; `None` if it has no sectors, is a write
-    /// that ends in the drive's buffer, or nobody was told of it.
+    /// Notes that a command is done, with or without success. Returns the observed and the predicted time. `None` if
+    /// the command has no sectors, is a write that ends in the drive's buffer, or was never reported to the tracker.
     fn completed(&mut self, now: Time, tag: u32, done: bool) -> Option<Predicting>;
 
-    /// The head behind all commands in the drive, and behind those that are `staged` and still to go there, in order.
+    /// Returns the head behind all commands in the drive, and behind the `staged` commands, which will go there in this
+    /// order.
     ///
-    /// Says nothing of when it is free if the drive has more than two commands and serves them in an order of its own.
+    /// The time at which the head is free is unknown if the drive has more than two commands and serves them in its own
+    /// order.
     fn head(&mut self, now: Time, staged: &mut dyn Iterator<Item = TrackedCommand>) -> HeadState;
 
-    /// When the head should be free behind the commands in the drive; `None` if there are none, or if nobody knows.
+    /// Returns the time at which the head should be free behind the commands in the drive. `None` if the drive has no
+    /// commands, or if the time is unknown.
     fn due(&mut self, now: Time) -> Option<Time>;
 
-    /// When the drive should answer the first of its commands; `None` if it has none, or nobody knows.
+    /// Returns the time at which the drive should answer its first command. `None` if the drive has no commands, or if
+    /// the time is unknown.
     fn next_done(&mut self, now: Time) -> Option<Time>;
 
-    /// Returns true if the tracker knows where the platter is.
+    /// Returns true if the tracker knows the phase of the platter.
     fn is_found(&self) -> bool;
 }
 
-/// How much sooner than its seek and transfer a command may be done that the medium served.
+/// Tolerance for reads from the medium: such a read may be done this much sooner than its seek and transfer.
 const SLACK: Nanos = Nanos::from_micros(300);
 
-/// So many commands are taken to be served in the order in which they were sent, whatever the drive did before.
+/// Up to this number of commands, the tracker assumes the order of sending, even if the drive has used another order.
 const IN_ORDER: usize = 2;
 
 /// A command in the drive.
@@ -81,13 +85,13 @@ struct Sent<Place> {
     tag: u32,
     at: Time,
     what: TrackedCommand,
-    /// By the clock of the model, which was `ahead` by this; `None` if it has not been predicted yet.
+    /// Prediction by the clock of the model, which led by `ahead`. `None` if the command has not been predicted yet.
     time: Option<HeadTime<Place>>,
     ahead: Nanos,
 }
 
-/// Follows the head of a drive by a [`Positioning`]: each command begins where the one before it ends, and each answer puts the
-/// account right.
+/// Follows the head of a drive by a [`Positioning`]. Each command begins where the preceding one ends, and each answer
+/// corrects the account.
 pub struct Tracker<P: Positioning> {
     model: P,
     platter: Option<Platter>,
@@ -96,24 +100,25 @@ pub struct Tracker<P: Positioning> {
     twin_is_near: bool,
     /// In the order in which the drive should serve them: first come, first served.
     in_drive: VecDeque<Sent<P::Place>>,
-    /// So many of the first are predicted from where the head is now.
+    /// Number of leading commands that are predicted from the current position of the head.
     known: usize,
-    /// So many of the first are predicted, each behind the one before it, if perhaps not from where the head is now.
+    /// Number of leading commands that are predicted, each behind the preceding one. The chain may start from an
+    /// outdated position of the head.
     chained: usize,
-    /// How many commands in a row have ended in the order in which they were sent.
+    /// Number of successive commands that have ended in the order of sending.
     in_order: usize,
-    /// The head behind the last command that is done, by the time of the host.
+    /// The head behind the last completed command, by the time of the host.
     place: P::Place,
     free: Time,
     lba: Lba,
     op: Option<Op>,
-    /// When that command was done.
+    /// Time at which the last command was done.
     ended: Time,
-    /// Writes that ended in the drive's buffer may wait there until then.
+    /// Latest time until which writes may wait in the drive's buffer.
     waits_until: Time,
-    /// When the last of them ended.
+    /// Time at which the last buffered write was done.
     buffered: Time,
-    /// The flush that was sent last: its tag, and when.
+    /// The flush that was sent last: tag and time of sending.
     flush: Option<(u32, Time)>,
 }
 
@@ -152,8 +157,8 @@ impl<P: Positioning> Tracker<P> {
             .map_or(Nanos::ZERO, |platter| platter.ahead(now))
     }
 
-    /// Converts a time of the host to the clock of the twin, and returns the conversion back. The clocks differ by half a turn at
-    /// most. Commands keep their distances.
+    /// Converts a time of the host to the clock of the twin, and returns the conversion back. The clocks differ by half
+    /// a turn at most. The conversion preserves the spans between commands.
     fn by_twin(&self, now: Time) -> (Time, impl Fn(Time) -> Time + use<P>) {
         let (ahead, turn) = (self.ahead(now), self.model.turn().unwrap_or_default());
         let behind = match ahead * 2 <= turn {
@@ -164,8 +169,8 @@ impl<P: Positioning> Tracker<P> {
         ((now + ahead).saturating_sub(behind), back)
     }
 
-    /// The head behind the first `count` commands in the drive, all of which are predicted, by a clock of the model that is
-    /// `ahead`.
+    /// Returns the head behind the first `count` commands in the drive, all of which are predicted, by a clock of the
+    /// model that leads by `ahead`.
     fn behind(&self, count: usize, ahead: Nanos) -> Head<P::Place> {
         let last = count.checked_sub(1).map(|last| &self.in_drive[last]);
         match last.and_then(|last| Some((last.time?.head, last.ahead))) {
@@ -182,8 +187,8 @@ impl<P: Positioning> Tracker<P> {
 
     /// Predicts the first `count` commands in the drive.
     ///
-    /// As soon as one ends where it did when it was predicted before, those behind it do too. That is the rule: where the
-    /// sector is on the platter decides when a command ends, and not when the command before it has ended.
+    /// If a command ends where it did in its earlier prediction, all commands behind it do too. This is the usual case.
+    /// The place of a sector on the platter decides when a command ends, not the end of the preceding command.
     fn predict(&mut self, count: usize) {
         while self.known < count {
             let sent = self.in_drive[self.known];
@@ -194,7 +199,7 @@ impl<P: Positioning> Tracker<P> {
                 .model
                 .follow(&head, sent.at + ahead, what.extent, what.op)
                 .buffered_unless(what.forced, &head);
-            // Where it leaves the arm is where its last sector is.
+            // A command leaves the arm at the place of its last sector.
             let before = sent.time.filter(|_| self.known < self.chained);
             let as_before = before.is_some_and(|before| before.head.free == time.head.free);
             let sent = &mut self.in_drive[self.known];
@@ -210,7 +215,7 @@ impl<P: Positioning> Tracker<P> {
         }
     }
 
-    /// Notes that the head is elsewhere than the predictions of the commands in the drive took it to be.
+    /// Notes that the head is not where the predictions of the commands in the drive assumed it.
     fn put_right(&mut self, now: Time) {
         self.ended = now;
         self.known = 0;
@@ -225,7 +230,8 @@ impl<P: Positioning> Tracker<P> {
         }
     }
 
-    /// Notes the end of a flush, if that is one: what had been written before it was sent is on the medium.
+    /// Notes the end of the last flush, if `tag` is that flush. Writes that ended before the flush was sent are then on
+    /// the medium.
     fn flushed(&mut self, tag: u32, done: bool) {
         let Some((_, sent)) = self.flush.filter(|(last, _)| *last == tag) else {
             return;
@@ -236,7 +242,7 @@ impl<P: Positioning> Tracker<P> {
         }
     }
 
-    /// Returns true if the drive can be taken to serve its commands in the order in which they were sent.
+    /// Returns true if the tracker may assume that the drive serves its commands in the order of sending.
     fn serves_in_order(&self) -> bool {
         let commands = self.in_drive.len();
         commands <= IN_ORDER || self.in_order >= commands
@@ -285,7 +291,7 @@ impl<P: Positioning> Track for Tracker<P> {
             return None;
         };
         if index > 0 {
-            // The drive has another order. What it served comes from where the head is.
+            // The drive uses another order. The head moves to this command from its current position.
             let mut sent = self.in_drive.remove(index).expect("it was found");
             sent.time = None;
             self.in_drive.push_front(sent);
@@ -303,7 +309,8 @@ impl<P: Positioning> Track for Tracker<P> {
         }
         if !time.on_medium {
             self.buffers(now, done);
-            // Where the arm is when it has written that, and when, nobody knows; the sectors are where it may be.
+            // The time at which the drive writes this data to the medium is unknown, and so is the position of the arm
+            // then. The command's sectors are the best estimate.
             (self.place, self.free) = (time.head.place, now);
             (self.lba, self.op) = (sent.what.extent.end(), Some(sent.what.op));
             self.put_right(now);
@@ -312,7 +319,7 @@ impl<P: Positioning> Track for Tracker<P> {
         let begin = sent.at.max(self.ended);
         let expected = (time.done).saturating_sub(sent.ahead);
         let late = SignedNanos::between(expected, now).as_nanos();
-        // Noise takes the twin elsewhere. The tracker then trusts the head.
+        // Noise makes the twin diverge. The tracker then trusts the head alone.
         let by_twin = ending.map(|end| back(end.done));
         let late_by_twin = by_twin.map(|done| SignedNanos::between(done, now).as_nanos());
         let nearer = late_by_twin.filter(|by_twin| by_twin.abs() < late.abs());
@@ -324,8 +331,8 @@ impl<P: Positioning> Track for Tracker<P> {
         let may_destage = begin < self.waits_until;
         if let Some(platter) = &mut self.platter {
             let (turns, rest) = platter.divide(late);
-            // Sooner than predicted and at another point of the turn, or sooner than the arm can be there: not from the
-            // medium.
+            // A read does not come from the medium in two cases: it is early and at another point of the turn, or it is
+            // done before the arm can be there.
             let least = time.seek + time.transfer;
             let early = sent.what.op.is_read() && late < -platter.window(now);
             let as_expected = nearer.is_some_and(|late| late.abs() <= platter.window(now));
@@ -347,7 +354,7 @@ impl<P: Positioning> Track for Tracker<P> {
             };
         }
         if !hit {
-            // From the end on the medium to the answer, as predicted.
+            // Predicted time from the end on the medium to the answer.
             let told = time.done.saturating_since(time.head.free);
             let early = time.head.free.saturating_since(time.done);
             self.free = now.saturating_sub(told) + early;
@@ -369,7 +376,7 @@ impl<P: Positioning> Track for Tracker<P> {
             self.predict(self.in_drive.len());
             head = Some(self.behind(self.in_drive.len(), ahead));
         }
-        // The arm does not go where a write that ends in the drive's buffer is.
+        // The arm does not move for a write that ends in the drive's buffer.
         let moves = |sent: &&Sent<P::Place>| {
             head.is_none() || sent.time.is_none_or(|time| time.buffered.is_none())
         };
@@ -447,7 +454,8 @@ mod tests {
         }
     }
 
-    /// A disk on a line: a microsecond of way for each sector, then the platter, at whose angle the address is in microseconds.
+    /// A disk on a line. A seek takes a microsecond for each sector. Then the platter turns until its angle, in
+    /// microseconds, is the address.
     #[derive(Clone, Copy)]
     struct Line;
 
@@ -528,7 +536,7 @@ mod tests {
         read(&mut tracker, 0, 0, 1_000);
         let late = tracker.completed(latest, 0, true).expect("known");
         assert_eq!(late.error(), i64::MAX - 1_000_000);
-        // What is expected of it is after the last time that a run knows.
+        // The prediction for this command is after the last time that a run can have.
         tracker.issued(latest, 1, command(Op::Read, Extent::at(5_000, 8)));
         let soon = tracker.completed(latest, 1, true).expect("known");
         assert_eq!(soon.observed, Nanos::ZERO);
@@ -586,7 +594,7 @@ mod tests {
         assert_eq!(tracker.completed(micros(6_000), 7, true), None);
     }
 
-    /// The same disk, which takes writes into its buffer and keeps them for a second at most.
+    /// The same disk, but with a write buffer, which holds a write for a second at most.
     #[derive(Clone, Copy)]
     struct Buffered;
 
@@ -630,10 +638,10 @@ mod tests {
 
     #[test]
     fn a_turn_more_is_put_down_to_destaging_while_a_write_may_wait_in_the_buffer() {
-        // Shared, as programs have their models.
+        // Shared, as programs share their models.
         let mut tracker = Tracker::new(Arc::new(Buffered));
         let mut now = 0;
-        // One that comes a turn late, sent `after` so many microseconds.
+        // Completes a read a turn late. The read is sent `after` microseconds after the last one.
         let mut late = |tracker: &mut Tracker<Arc<Buffered>>, after: u64| {
             now = (now + after).next_multiple_of(6_000);
             tracker.issued(micros(now), 0, command(Op::Read, Extent::at(1_000, 8)));
@@ -652,10 +660,10 @@ mod tests {
         assert_eq!(tracker.completed(micros(now + 100), 1, true), None);
         assert_eq!(late(&mut tracker, 200).0, Surprise::Destaging(1));
         assert_eq!(late(&mut tracker, 500_000).0, Surprise::Destaging(1));
-        // It has waited for longer than the drive lets it.
+        // The write has waited longer than the drive allows.
         let (after, now) = late(&mut tracker, 1_000_000);
         assert_eq!(after, Surprise::Turns(1));
-        // A flush that fails leaves it there, one that was sent before its end too.
+        // A failed flush leaves the write in the buffer. So does a flush that was sent before the write ended.
         write(&mut tracker, now, Op::Write);
         tracker.completed(micros(now + 100), 1, true);
         write(&mut tracker, now + 200, Op::Flush);
@@ -699,8 +707,8 @@ mod tests {
         );
     }
 
-    /// What is predicted of the commands in the drive does not depend on when it was asked for, nor on what was predicted
-    /// before.
+    /// The prediction for the commands in the drive depends neither on the time of the query nor on earlier
+    /// predictions.
     #[test]
     fn the_head_is_the_same_whether_it_is_asked_for_at_each_step_or_once() {
         let mut state = 1_u64;
@@ -722,7 +730,7 @@ mod tests {
                 in_drive.push_back(tag);
                 tag += 1;
             } else if !in_drive.is_empty() {
-                // Mostly when it should be done, sometimes a turn later, sometimes another first.
+                // Completes a command: mostly at its due time, sometimes a turn later, sometimes out of order.
                 let (one, due) = match random(20) {
                     0 => (in_drive.len() - 1, now),
                     late => {
@@ -764,7 +772,7 @@ mod tests {
         let unknown = head(&mut tracker, 1_000);
         assert_eq!((unknown.lba.get(), unknown.due), (4_008, None));
         assert_eq!((unknown.free, tracker.due(micros(1_000))), (None, None));
-        // Two are served in the order in which they were sent, as far as anybody can say.
+        // Two commands are assumed to be served in the order of sending.
         tracker.completed(micros(2_000), 0, true);
         assert!(head(&mut tracker, 2_000).due.is_some());
     }

@@ -1,11 +1,11 @@
 //! Trials of several ways to serve: the way that serves more is put in force.
 //!
-//! `nise:by=trial` tries schedulers. `stream` tries its elevator alone against waiting for streams. An account of waits, won and
-//! lost, does not tell what waiting is worth. While the disk waits, a drive with a queue has nothing to order. While it is
-//! elsewhere, a reader's next window grows.
+//! `nise:by=trial` tries schedulers. `stream` tries its elevator alone against waiting for streams. The counts of won
+//! and lost waits do not show the worth of waiting. While the disk waits, a drive with a queue has nothing to order.
+//! While the disk serves elsewhere, a reader's next window grows.
 //!
-//! All ways but one cost something while they are tried. So trials are short turns, and a way that loses more is tried more
-//! rarely. A [`Budget`] bounds the loss of trials.
+//! All ways but one cost something while they are tried. So trials are short turns, and a way that loses more is tried
+//! more rarely. A [`Budget`] bounds the loss of trials.
 //!
 //! # Waits
 //!
@@ -18,18 +18,19 @@
 //!
 //! # Loads
 //!
-//! The best way depends on the load, and a load that comes back is known at once. Each of three loads has a choice of its own. They
-//! are told apart by properties that no choice changes:
+//! The best way depends on the load, and a load that comes back is recognised at once. Each of three loads has a choice
+//! of its own. The loads are distinguished by properties that no choice changes:
 //!
-//! - *Random* and *sequential* by the share of synchronous requests that begin where an earlier one ended: sequential from
-//!   5/8 on, random from 3/8 down, in between as before. Waiting changes that share, so `stream` does not count it.
-//! - *Writes* that nobody waits for, when for 200 ms there was nothing else.
+//! - *Random* and *sequential* by the share of synchronous requests that begin at the end of an earlier request. The
+//!   load is sequential from 5/8 on, random from 3/8 down, and unchanged in between. Waiting changes that share, so
+//!   `stream` does not count it.
+//! - *Writes*: asynchronous requests, if no other request was there for 200 ms.
 //!
 //! # Measure
 //!
-//! Sectors of synchronous requests in the time in which there were any, queued or in the drive; of writes alone those of
-//! writes. So a choice that lets readers wait behind writes counts as slow. A turn begins when all commands of the choice before
-//! are out of the drive.
+//! The throughput is the number of sectors of synchronous requests per time with such requests, queued or in the drive.
+//! Under writes alone, writes count instead. So a choice that lets readers wait behind writes counts as slow. A turn
+//! begins when all commands of the preceding choice are out of the drive.
 //!
 //! # Trials
 //!
@@ -50,7 +51,7 @@ use crate::Request;
 use alloc::vec::Vec;
 use headtime_units::{Millionths, Nanos, Sectors, Time};
 
-/// Loads that are told apart.
+/// Loads that have choices of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Random,
@@ -60,17 +61,17 @@ enum Load {
 
 /// Number of loads.
 const LOADS: usize = 3;
-/// Weight of a request in the share of those that go on where another ended: 1 of 2 to this power.
+/// Weight of a request in the share of continuing requests: 1 of 2 to this power.
 const SHARE_SHIFT: u32 = 5;
 /// The whole of that share.
 const WHOLE: u32 = 1 << 16;
-/// Ends of requests that are remembered; a power of 2. More streams than that are not all seen.
+/// Ends of requests that are remembered; a power of 2. With more streams, some continuations are missed.
 const ENDS: usize = 1024;
 /// Time without a synchronous request after which the load is writes.
 const WRITES_FOR: Nanos = Nanos::from_millis(200);
 /// Parts of a turn, and the percentage of the throughput in force below which a trial ends after such a part.
 const HOPELESS: [(u64, u128); 2] = [(4, 40), (2, 70)];
-/// Percentage by which another choice must serve more.
+/// Least advantage of another choice, in percent.
 const MARGIN: u64 = 2;
 /// Turns of a load before the first trial of a scheduler: 6 s by default, the paper's shortest time between two decisions.
 const FIRST: u64 = 12;
@@ -84,7 +85,7 @@ const WAIT_HORIZON: i64 = 60_000_000_000;
 const WON: u64 = 2;
 /// Span whose share a budget of waits holds at most, and at the start, in ns.
 const HORIZON: i64 = 4_000_000_000;
-/// Waiting, of the two that [`Trials::of_waits`] tries; the other is the elevator.
+/// Index of waiting among the two ways of [`Trials::of_waits`]. The other way is the elevator.
 const WAITING: usize = 1;
 /// Least turns between two trials of a choice.
 const PAUSE: u64 = 2;
@@ -179,7 +180,8 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Among `count`, in the order of how much of the load is sequential. Trials may cost this share of the time.
+    /// Builds trials of `count` choices, ordered by the sequential share of the load. Trials may cost this share of the
+    /// time.
     pub(crate) fn new(count: usize, turn: Nanos, cost: Millionths) -> Trials {
         let unknown = Known {
             share: ONE,
@@ -227,7 +229,7 @@ impl Trials {
         let mut trials = Trials::new(2, WAIT_TURN, WAIT_COST);
         trials.known.iter_mut().for_each(|load| load.kept = WAITING);
         trials.first = 0;
-        // Losses and gains by chance cancel out.
+        // Bounds the budget, since losses and gains by chance cancel out.
         trials.budget = trials.budget.within(WAIT_HORIZON);
         trials.budget.left = 0;
         trials.waits = Some([Budget::new(share).within(HORIZON); 2]);
@@ -240,8 +242,8 @@ impl Trials {
         self.active == WAITING && self.waits.is_some_and(left)
     }
 
-    /// Notes that the disk is held until a request is handed out. `instead` is the time of a request that could go, if the request
-    /// before is done.
+    /// Notes that the disk is held until a request is handed out. `instead` is the service time of a request that could
+    /// go. It is given if the preceding request is done.
     pub fn held(&mut self, now: Time, instead: Option<Nanos>) {
         self.pass(now);
         self.held = true;
@@ -258,7 +260,8 @@ impl Trials {
         }
     }
 
-    /// Notes a request that arrives, with a number until it is done. `sync` is true if somebody waits for it.
+    /// Notes a request that arrives. The request has the number `at` until it is done. `sync` is true if a client waits
+    /// for it.
     pub fn arrived(&mut self, now: Time, at: usize, sync: bool) {
         self.pass(now);
         if self.slots.len() <= at {
@@ -268,13 +271,13 @@ impl Trials {
         self.here[usize::from(sync)] += 1;
     }
 
-    /// A synchronous request that moves data begins here and ends there.
+    /// Notes the start and the end of a synchronous request that moves data.
     pub(crate) fn seen(&mut self, request: &Request) {
         let goes_on = self.remembered(request.extent.start.get());
         self.counted(goes_on, request.extent.end().get());
     }
 
-    /// A queued request has grown by another, which touches it.
+    /// Notes that a queued request has grown by another request that touches it.
     pub(crate) fn grown(&mut self, request: &Request) {
         if request.is_sync() {
             self.counted(true, request.extent.end().get());
@@ -301,13 +304,13 @@ impl Trials {
         self.ends[Self::place(end)] = end;
     }
 
-    /// A queued request goes elsewhere, or became part of another.
+    /// Notes that a queued request goes elsewhere, or became part of another request.
     pub fn withdrawn(&mut self, at: usize) {
         let sync = self.slots[at].sync;
         self.here[usize::from(sync)] -= 1;
     }
 
-    /// A request was handed out.
+    /// Notes that a request was handed out.
     pub fn handed_out(&mut self, now: Time, at: usize) {
         self.pass(now);
         self.held = false;
@@ -315,13 +318,13 @@ impl Trials {
         self.in_drive += 1;
     }
 
-    /// A request that was handed out is over.
+    /// Notes that a request that was handed out is done.
     pub fn completed(&mut self, now: Time, at: usize, sectors: Sectors) {
         self.pass(now);
         let Some(slot) = self.slots.get_mut(at) else {
             return;
         };
-        // A command of the scheduler before this one shows nothing.
+        // A command of the scheduler before this one does not count.
         let turn = core::mem::take(&mut slot.turn);
         if turn == 0 {
             return;
@@ -405,7 +408,7 @@ impl Trials {
         match self.share {
             share if share >= WHOLE / 8 * 5 => Load::Sequential,
             share if share <= WHOLE / 8 * 3 => Load::Random,
-            // Back from writes, it is what it was mostly.
+            // After writes, in between counts as random.
             _ if self.load == Load::Writes => Load::Random,
             _ => self.load,
         }
@@ -468,12 +471,12 @@ impl Trials {
         let (own, others) = self.span.beside(&kept);
         if self.falls_from <= self.clock && own * u128::from(FELL) < others {
             self.falls_from = self.clock + self.turn.saturating_mul(FELL_AGAIN);
-            // Long enough for one trial of each and the turns between.
+            // Long enough for one trial of each choice and the turns between.
             let trials = 2 * LONGEST * self.known[0].of.len() as u64;
             self.free_until = self.clock + self.turn.saturating_mul(trials);
             let known = &mut self.known[self.load as usize].of;
             known.iter_mut().for_each(|known| known.again = 0);
-            // They are compared with what it serves now.
+            // The trials compare with the service after the fall.
             self.kept = None;
         }
     }
@@ -490,7 +493,7 @@ impl Trials {
                 0 => *time >= self.first,
                 _ => self.budget.affords(known.lost),
             };
-            // While it is free, each once.
+            // While trials are free, each choice is tried once.
             let free = known.again == 0 && self.clock < self.free_until;
             known.again <= self.clock && (paid || free)
         });
@@ -512,13 +515,13 @@ impl Trials {
             return;
         }
         if !sure {
-            // Once more, soon.
+            // Another trial follows soon.
             known.again = self.clock;
             known.lost = 0;
             self.begin(Phase::Kept);
             return;
         }
-        // The shares are of what is kept.
+        // The shares are relative to the choice in force, which changes.
         of.iter_mut()
             .for_each(|known| known.share = (known.share * ONE / mean).min(MOST));
         let former = &mut of[*kept];

@@ -1,23 +1,24 @@
-//! Counts of waits and of what came of them.
+//! Counts of waits and of their outcomes.
 
 /// The counts of a scheduler that may wait.
 ///
 /// A wait begins when the scheduler has requests queued and answers
-/// [`Dispatch::IdleUntil`](crate::Dispatch::IdleUntil) for the sake of one that has not arrived. It ends
-/// when the scheduler next hands out a request, or has none. It is won if that request is one that the
-/// scheduler waited for and that came meanwhile, else lost. A policy that holds requests back for other
-/// reasons (a limit on what is in the drive, a batch that has to end) does not wait.
+/// [`Dispatch::IdleUntil`](crate::Dispatch::IdleUntil) for a request that has not arrived. The wait ends
+/// when the scheduler next hands out a request, or has none. It is won if that request was awaited and
+/// came meanwhile, else lost. A policy that holds requests back for other reasons (a limit for the
+/// drive, a batch that has to end) does not wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitStats {
-    /// Streams that were established, so that they are waited for. Zero if the policy forms no streams.
+    /// Streams that were established, so that the disk waits for them. Zero if the policy forms no
+    /// streams.
     pub streams_established: u64,
-    /// How many of them may still go on, as of the last time that something happened.
+    /// Established streams that may still go on, as of the last event.
     pub streams: u64,
-    /// Waits that began. As many as were won and lost, and one more during one.
+    /// Waits that began: all won and lost waits, and the one under way.
     pub waits: u64,
-    /// Waits in which the request came and was served.
+    /// Waits in which the awaited request came and was served.
     pub waits_won: u64,
-    /// Waits that ended otherwise.
+    /// Waits with another end.
     pub waits_lost: u64,
 }
 
@@ -45,14 +46,14 @@ impl Waits {
         self.begun > self.won + self.lost
     }
 
-    /// Begins a wait: requests are queued, and the disk is held for another.
+    /// Begins a wait: requests are queued, and the disk is held for another request.
     pub fn hold(&mut self) {
         if !self.waiting() {
             self.begun += 1;
         }
     }
 
-    /// Ends the wait, if there is one. `won` says whether the request that goes now was waited for.
+    /// Ends the wait, if one is under way. `won` is true if the request that goes now was awaited.
     pub fn end(&mut self, won: bool) {
         if self.waiting() {
             self.won += u64::from(won);
@@ -60,7 +61,7 @@ impl Waits {
         }
     }
 
-    /// The counts, of a policy that forms no streams.
+    /// Returns the counts for a policy that forms no streams.
     pub fn stats(&self) -> WaitStats {
         WaitStats {
             waits: self.begun,

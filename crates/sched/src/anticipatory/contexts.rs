@@ -1,22 +1,22 @@
-//! What the anticipatory scheduler knows of the processes that it has seen.
+//! The anticipatory scheduler's statistics of processes.
 //!
-//! Integers throughout, in the kernel's fixed point: a sample weighs 256, and an eighth of what was
-//! gathered decays with each.
+//! Integers throughout, in the kernel's fixed point. A sample weighs 256. The accumulated weight
+//! decays by an eighth with each sample.
 
 use crate::{Jiffies, Request};
 use alloc::vec::Vec;
 use headtime_units::{Lba, Sectors};
 
-/// A sample's weight.
+/// The weight of a sample.
 const ONE: u64 = 256;
 
-/// How many processes are remembered before those that ask for nothing are forgotten.
+/// Number of processes that are remembered. Above this number, quiet processes are forgotten.
 const REMEMBERED: usize = 4_096;
 
 /// No slot: the end of a list.
 const NIL: u32 = u32::MAX;
 
-/// An average that forgets.
+/// A mean with exponential decay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Average {
     samples: u64,
@@ -30,13 +30,14 @@ impl Average {
         (self.samples > 0).then_some(self.mean)
     }
 
-    /// Adds a think time. Half a sample is added before division, so that early means are too high.
+    /// Adds a think time. Half a sample is added before the division, so that early means are too
+    /// high.
     fn think(&mut self, ticks: u64) {
         self.add(ticks);
         self.mean = self.total.saturating_add(ONE / 2) / self.samples;
     }
 
-    /// Adds a distance in sectors, which counts only up to a little more than four times the mean.
+    /// Adds a distance in sectors. The distance is capped at a little more than four times the mean.
     fn seek(&mut self, distance: u64) {
         let slack = match self.samples {
             ..=60 => 2 << 20,
@@ -57,7 +58,7 @@ fn decayed(total: u64, sample: u64) -> u64 {
     gathered.saturating_add(sample.saturating_mul(ONE)) / 8
 }
 
-/// What a process without samples is expected to do: as the second requests of others before it.
+/// Expectation for a process without samples: the mean of the second requests of earlier processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Newcomers {
     think: u64,
@@ -65,38 +66,38 @@ pub(super) struct Newcomers {
 }
 
 impl Newcomers {
-    /// Ticks of thinking.
+    /// Expected think time, in ticks.
     pub fn think(&self) -> u64 {
         self.think / ONE
     }
 
-    /// Sectors of distance.
+    /// Expected seek distance, in sectors.
     pub fn seek(&self) -> u64 {
         self.seek / ONE
     }
 }
 
-/// Which process of a [`Contexts`].
+/// Index of a process in a [`Contexts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContextId(u32);
 
-/// A process: what it has asked for, and how.
+/// Statistics of a process.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     pub process: u32,
-    /// Its requests that are queued.
+    /// Queued requests of the process.
     pub queued: u32,
-    /// Its requests that are in the drive.
+    /// Requests of the process in the drive.
     in_drive: u32,
-    /// True if it has made a synchronous request.
+    /// True if the process has made a synchronous request.
     started: bool,
-    /// When the last synchronous request of it completed.
+    /// Time at which the last synchronous request of the process completed.
     completed: Option<Jiffies>,
-    /// Where its last synchronous request ended.
+    /// End of the process's last synchronous request.
     position: Lba,
     pub think: Average,
     pub seek: Average,
-    /// Its neighbours among those that ask for nothing, while it is one.
+    /// Neighbours in the list of quiet processes, if the process is quiet.
     prev: u32,
     next: u32,
 }
@@ -124,22 +125,23 @@ impl Context {
 
 /// The processes, by number.
 ///
-/// Above [`REMEMBERED`] of them, the one that has asked for nothing the longest makes room for a new
-/// one; if it comes back, it is new again.
+/// Above [`REMEMBERED`] processes, a new process takes the place of the process that has been quiet
+/// for longest. If a forgotten process comes back, it counts as new.
 #[derive(Clone, Debug)]
 pub(super) struct Contexts {
     slots: Vec<Context>,
     /// Process and slot, by process.
     by_process: Vec<(u32, u32)>,
     pub newcomers: Newcomers,
-    /// The processes that have no request queued or in the drive, those longest so first.
+    /// The list of processes without a request queued or in the drive. The process that has been
+    /// quiet for longest is first.
     quiet_first: u32,
     quiet_last: u32,
     think_max: u64,
 }
 
 impl Contexts {
-    /// Without processes; thinking counts up to `think_max` ticks.
+    /// Builds an empty set of processes. Think times are capped at `think_max` ticks.
     pub fn new(think_max: u64) -> Contexts {
         Contexts {
             slots: Vec::new(),
@@ -151,7 +153,7 @@ impl Contexts {
         }
     }
 
-    /// As it was when new.
+    /// Forgets everything.
     pub fn clear(&mut self) {
         *self = Contexts::new(self.think_max);
     }
@@ -160,17 +162,18 @@ impl Contexts {
         &self.slots[id.0 as usize]
     }
 
-    /// The process of a queued request, or of one that is in the drive.
+    /// Returns the process of a request that is queued or in the drive.
     ///
     /// # Panics
     ///
-    /// If it is not known.
+    /// If the process is not known.
     pub fn of(&self, request: &Request) -> ContextId {
         let at = self.search(request.origin.process);
         ContextId(self.by_process[at.expect("whoever has asked is known")].1)
     }
 
-    /// Notes a request that is now queued, and what it says about who asks. `kept` is not forgotten.
+    /// Notes that a request is now queued, and updates the statistics of its process. The process
+    /// `kept` is not forgotten.
     pub fn insert(&mut self, now: Jiffies, request: &Request, kept: Option<ContextId>) {
         let id = self.enter(request.origin.process, kept);
         self.learn(now, id, request);
@@ -182,7 +185,7 @@ impl Contexts {
         self.change(self.of(request), |context| context.queued -= 1);
     }
 
-    /// Notes that a queued request goes to the drive, and says whose it is.
+    /// Notes that a queued request goes to the drive, and returns its process.
     pub fn hand_out(&mut self, request: &Request) -> ContextId {
         let id = self.of(request);
         self.change(id, |context| {
@@ -192,7 +195,7 @@ impl Contexts {
         id
     }
 
-    /// Notes that a request came back from the drive, and says whose it was.
+    /// Notes that a request came back from the drive, and returns its process.
     pub fn completed(&mut self, now: Jiffies, request: &Request) -> ContextId {
         let id = self.of(request);
         self.change(id, |context| {
@@ -204,15 +207,15 @@ impl Contexts {
         id
     }
 
-    /// Learns from a synchronous request that a process made, or that another made for it.
+    /// Updates the statistics of a process by a synchronous request: its own, or a close request of
+    /// another process.
     pub fn learn(&mut self, now: Jiffies, id: ContextId, request: &Request) {
         if !request.is_sync() {
             return;
         }
         let context = &mut self.slots[id.0 as usize];
         if context.started {
-            // A process that still waits for something does not think; what is in the drive does
-            // not count.
+            // A process with queued requests does not think. Requests in the drive do not count.
             let think = match context.completed {
                 Some(completed) if context.queued == 0 => now.since(completed).min(self.think_max),
                 _ => 0,
@@ -257,7 +260,7 @@ impl Contexts {
         ContextId(slot)
     }
 
-    /// Returns the process that makes room for another, if there are too many and one can.
+    /// Returns the process to forget if the limit is reached and such a process exists.
     fn longest_quiet(&self, kept: Option<ContextId>) -> Option<u32> {
         if self.slots.len() < REMEMBERED {
             return None;
@@ -269,7 +272,7 @@ impl Contexts {
         (slot != NIL).then_some(slot)
     }
 
-    /// Changes how much a process has asked for.
+    /// Changes the request counts of a process.
     fn change(&mut self, id: ContextId, change: impl FnOnce(&mut Context)) {
         let context = &mut self.slots[id.0 as usize];
         let before = context.is_quiet();
@@ -281,7 +284,7 @@ impl Contexts {
         }
     }
 
-    /// Puts a process behind those that have been quiet for longer.
+    /// Appends a process to the list of quiet processes.
     fn link(&mut self, slot: u32) {
         let prev = self.quiet_last;
         self.join(prev, slot);
@@ -306,13 +309,13 @@ impl Contexts {
 }
 
 impl Context {
-    /// Returns true if a request so far away is nearer than what this process asks for on average.
+    /// Returns true if the distance is less than the process's mean seek distance.
     pub fn seeks_farther(&self, distance: Sectors, newcomers: &Newcomers) -> bool {
         let mean = self.seek.mean().unwrap_or(newcomers.seek());
         mean > distance.get()
     }
 
-    /// Returns true if this process thinks for longer than `ticks`, as far as is known.
+    /// Returns true if the process's mean or expected think time is longer than `ticks`.
     pub fn thinks_longer(&self, ticks: u64, newcomers: &Newcomers) -> bool {
         self.think.mean().unwrap_or(newcomers.think()) > ticks
     }
@@ -337,7 +340,7 @@ mod tests {
         }
     }
 
-    /// A request from arrival to completion, all at `now`.
+    /// Serves a request from arrival to completion, all at `now`.
     fn served(contexts: &mut Contexts, now: Jiffies, request: &Request) -> ContextId {
         contexts.insert(now, request, None);
         contexts.hand_out(request);
@@ -369,7 +372,8 @@ mod tests {
             average.seek(far);
             means.push(average.mean);
         }
-        // The cap of 2^21 and four times the mean holds for the first three, then that of 2^17.
+        // The cap is four times the mean plus 2^21 for the first three distances, and plus 2^17
+        // then.
         let mut mean = 0_u64;
         let (mut samples, mut total) = (0_u64, 0_u64);
         let expected: Vec<u64> = [2_097_152, 2_097_152, 2_097_152, 131_072]
@@ -396,7 +400,7 @@ mod tests {
         };
         served(&mut contexts, NOW + 50, &write);
         assert_eq!(contexts.get(id).think.mean(), None);
-        // 108 is where the read ended; the write left no trace.
+        // 108 is the end of the read. The write has no effect.
         served(&mut contexts, NOW + 2, &read(1, 108));
         let context = contexts.get(id);
         assert_eq!(context.seek.mean(), Some(0));
@@ -411,7 +415,7 @@ mod tests {
         let think = |mut contexts: Contexts, queued: bool| {
             let id = served(&mut contexts, NOW, &read(1, 0));
             if queued {
-                // Its own sample is that of no thinking.
+                // This request's own sample is a think time of zero.
                 contexts.insert(NOW, &read(1, 8), None);
             }
             contexts.insert(NOW + 1_000, &read(1, 16), None);
@@ -441,7 +445,8 @@ mod tests {
             served(&mut contexts, NOW, &read(process, 0));
         }
         let kept = contexts.of(&read(1, 0));
-        // 2 was quiet and is not any more: 3 is the longest quiet but for 1, which is kept.
+        // Process 2 was quiet and is busy again. Process 3 has been quiet for longest, except for
+        // process 1, which is exempt.
         served(&mut contexts, NOW, &read(2, 0));
         for process in processes..processes + 10 {
             contexts.insert(NOW, &read(process, 0), Some(kept));
@@ -455,7 +460,7 @@ mod tests {
         assert_eq!(known, expected);
         assert!(contexts.by_process.is_sorted());
 
-        // Who has requests is never forgotten: the table grows.
+        // A process with requests is never forgotten: the table grows.
         let mut contexts = Contexts::new(4);
         for process in 0..processes + 10 {
             contexts.insert(NOW, &read(process, 0), None);

@@ -1,4 +1,4 @@
-//! The rules one by one, and what follows from them for streams of reads.
+//! The rules one by one, and their consequences for streams of reads.
 
 mod readers;
 
@@ -11,7 +11,7 @@ use std::vec;
 
 const DEFAULT: AnticipatoryConfig = AnticipatoryConfig::DEFAULT;
 
-/// The configuration of a kernel with so many ticks per second.
+/// Returns the configuration of a kernel with `hz` ticks per second.
 fn ticking(hz: u64) -> AnticipatoryConfig {
     AnticipatoryConfig {
         hz: Hz::new(hz).expect("it is allowed"),
@@ -33,7 +33,7 @@ fn us(micros: u64) -> Time {
     Time::ZERO + Nanos::from_micros(micros)
 }
 
-/// The tag that is handed out, or when to ask again.
+/// Returns the tag that is handed out, or the time at which to ask again.
 fn next(sched: &mut Anticipatory, now: Time) -> Result<u32, Option<Time>> {
     match sched.dispatch(now) {
         Dispatch::Request(request) => Ok(request.tag.0),
@@ -45,7 +45,7 @@ fn next(sched: &mut Anticipatory, now: Time) -> Result<u32, Option<Time>> {
     }
 }
 
-/// Serves a request that nothing else competes with, from arrival to completion.
+/// Serves a request without competitors, from arrival to completion.
 fn serve(sched: &mut Anticipatory, from: Time, to: Time, request: Request) {
     let request = Request {
         arrival: from,
@@ -56,8 +56,8 @@ fn serve(sched: &mut Anticipatory, from: Time, to: Time, request: Request) {
     sched.completed(to, &request);
 }
 
-/// A scheduler that has served five reads of process 1, the last of which ended at sector 1040 and
-/// came back at `at(100)`; each came `think` after the one before was back.
+/// Returns a scheduler that has served five reads of process 1. Each read came `think` after the
+/// completion of the preceding one. The last read ended at sector 1040 and came back at `at(100)`.
 fn reader(config: AnticipatoryConfig, think: Nanos) -> Anticipatory {
     let mut sched = Anticipatory::new(config);
     let step = think + Nanos::from_millis(1);
@@ -70,7 +70,8 @@ fn reader(config: AnticipatoryConfig, think: Nanos) -> Anticipatory {
     sched
 }
 
-/// Returns true if it waits for the reader of [`reader`] when another process asks for `lba` at `now`.
+/// Returns true if the scheduler waits for the reader of [`reader`] when another process reads `lba`
+/// at `now`.
 fn waits_at(sched: &Anticipatory, now: Time, lba: u64) -> bool {
     let mut sched = sched.clone();
     sched.insert(now, of(2, read(1, lba, 0)));
@@ -116,11 +117,11 @@ fn the_cheapest_goes_next() {
     // The sweep stands at 2,000,008.
     for (one, other, first) in [
         (2_000_108, 2_000_208, 2_000_108),
-        // 100 behind costs 200: less than 201 ahead, more than 199, and as much as 200.
+        // 100 sectors behind cost 200: less than 201 ahead, more than 199, and equal to 200.
         (1_999_908, 2_000_209, 1_999_908),
         (1_999_908, 2_000_207, 2_000_207),
         (1_999_908, 2_000_208, 2_000_208),
-        // The farthest behind that counts, and one farther.
+        // The farthest distance behind that is weighed, and one sector farther.
         (2_000_008 - MAX_BACK, 90_000_000, 2_000_008 - MAX_BACK),
         (2_000_007 - MAX_BACK, 90_000_000, 90_000_000),
         // Both are left for the next sweep.
@@ -150,7 +151,8 @@ fn a_sweep_goes_on_at_a_neighbour_and_wraps_to_the_lowest() {
     let order: Vec<u32> = (0..6)
         .map(|_| next(&mut sched, at(0)).expect("one is queued"))
         .collect();
-    // The oldest first; 18 behind costs 36 and 92 ahead 92; all that is ahead; then the lowest.
+    // The oldest first. 18 behind costs 36, and 92 ahead costs 92. Then all requests ahead, then the
+    // lowest.
     assert_eq!(order, [0, 2, 1, 3, 4, 5]);
 }
 
@@ -162,7 +164,7 @@ fn it_waits_for_a_reader_and_serves_it_first() {
     assert_eq!(next(&mut sched, us(105_999)), Err(Some(at(106))));
     sched.insert(at(101), of(1, read(2, 1_040, 101)));
     assert_eq!(next(&mut sched, at(101)), Ok(2));
-    // The reader's request is in the drive: it waits for that now.
+    // The reader's request is in the drive: the scheduler waits for its completion now.
     assert!(next(&mut sched, at(101)).is_err());
     assert_eq!(sched.waiting, Waiting::Drive);
 }
@@ -192,7 +194,7 @@ fn after_a_wait_in_vain_the_next_goes_and_its_owner_is_waited_for() {
     assert!(next(&mut sched, at(100)).is_err());
     assert_eq!(next(&mut sched, at(106)), Ok(1));
     sched.insert(at(107), of(1, read(2, 1_040, 107)));
-    // Process 2 is new; nobody is known to think for long.
+    // Process 2 is new, and no earlier process has a long think time.
     assert!(next(&mut sched, at(107)).is_err());
     sched.completed(at(110), &of(2, read(1, FAR, 100)));
     assert_eq!(next(&mut sched, at(110)), Err(Some(at(116))));
@@ -209,7 +211,7 @@ fn who_was_back_long_ago_is_not_waited_for() {
 fn the_window_of_what_is_close() {
     let windows = |hz| {
         let sched = reader(ticking(hz), Nanos::ZERO);
-        // It waits already, so that time widens the window.
+        // The scheduler waits already, so that time widens the window.
         let widest = |sign: bool, now: Time| {
             let (mut low, mut high) = (0_u64, 1 << 30);
             while low < high {
@@ -236,7 +238,7 @@ fn the_window_of_what_is_close() {
     let doubled = |ticks: u32| (8_192 << ticks, 4_096 << ticks);
     let expected: Vec<_> = (0..6).map(doubled).collect();
     assert_eq!(windows(1_000), expected);
-    // Within the tick; at its end the wait is over for everybody.
+    // The window is constant within the tick. At its end the wait is over for every request.
     let everything = (1 << 30, 1 << 30);
     let mut expected = vec![doubled(0); 4];
     expected.extend([everything; 2]);
@@ -245,7 +247,7 @@ fn the_window_of_what_is_close() {
 
 #[test]
 fn the_window_of_a_tick_of_4_ms_is_twice_as_wide() {
-    // With two ticks of waiting there is a second tick to see it in.
+    // With two ticks of waiting, the wait includes a second tick.
     let mut sched = reader(
         AnticipatoryConfig {
             antic_expire: Nanos::from_millis(8),
@@ -264,7 +266,7 @@ fn the_window_of_a_tick_of_4_ms_is_twice_as_wide() {
 #[test]
 fn the_window_does_not_widen_before_the_wait() {
     let sched = reader(ticking(1_000), Nanos::ZERO);
-    // 5 ms after the reader was back, and it does not wait yet.
+    // 5 ms after the reader's completion, the scheduler does not wait yet.
     assert!(!waits_at(&sched, at(105), 1_040 + 8_192));
     assert!(waits_at(&sched, at(105), 1_040 + 8_193));
 }
@@ -294,7 +296,7 @@ fn a_close_request_of_another_ends_the_wait_and_counts_for_the_reader() {
     sched.insert(at(103), of(3, read(2, 2_000, 103)));
     assert_ne!(sched.contexts.get(process).think, before);
     assert_eq!(next(&mut sched, at(103)), Ok(2));
-    // Its owner is the next to be waited for.
+    // The owner of this request is the next process to wait for.
     let now = sched.anticipated.expect("a read was served");
     assert_eq!(sched.contexts.get(now).process, 3);
     // A write is never close.
@@ -326,7 +328,7 @@ fn a_new_reader_is_waited_for_as_its_first_means_allow() {
         }
         waits
     };
-    // Means of -, 4, 2, 1, 1.
+    // The means are none, 4, 2, 1, 1.
     assert_eq!(waits(250), [true, false, false, true, true]);
     assert_eq!(waits(1_000), [true; 5]);
 }
@@ -335,7 +337,7 @@ fn a_new_reader_is_waited_for_as_its_first_means_allow() {
 fn a_new_reader_is_expected_to_think_as_others_did() {
     let mut sched = Anticipatory::new(ticking(1_000));
     for process in 10..40 {
-        // Nobody is waited for any more when the next comes.
+        // The wait for the preceding process is over when the next process comes.
         let first = 100 * u64::from(process);
         for ms in [first, first + 19] {
             serve(&mut sched, at(ms), at(ms), of(process, read(0, FAR, 0)));
@@ -350,7 +352,8 @@ fn a_new_reader_is_expected_to_think_as_others_did() {
 fn a_reader_with_another_request_is_not_waited_for() {
     let mut sched = reader(ticking(1_000), Nanos::ZERO);
     sched.insert(at(100), of(2, read(1, FAR, 100)));
-    // Farther than that of process 2 for the sweep, since it is behind; it counts all the same.
+    // For the sweep, this request is farther than the request of process 2, since it is behind. It
+    // counts nevertheless.
     sched.last[Kind::Sync] = Lba::new(FAR - 100_000);
     sched.next[Kind::Sync] = Some(Tag(1));
     sched.insert(at(100), of(1, read(2, 0, 100)));
@@ -373,7 +376,7 @@ fn it_holds_back_writes_for_a_reader() {
     let mut sched = reader(ticking(1_000), Nanos::ZERO);
     let process = sched.anticipated;
     sched.insert(at(100), of(1, write(1, FAR, 100)));
-    // It is the reader's own, and the reader has a request queued.
+    // The write is the reader's own, so the reader has a request queued.
     assert_eq!(next(&mut sched.clone(), at(100)), Ok(1));
     let mut sched = reader(ticking(1_000), Nanos::ZERO);
     sched.insert(at(100), of(2, write(1, FAR, 100)));
@@ -381,7 +384,7 @@ fn it_holds_back_writes_for_a_reader() {
     assert_eq!(sched.anticipated, process);
     assert_eq!(next(&mut sched, at(106)), Ok(1));
     assert_eq!(sched.anticipated, None);
-    // Nobody is waited for after a write.
+    // The scheduler does not wait after a write.
     sched.insert(at(107), of(2, write(2, 0, 107)));
     assert_eq!(next(&mut sched, at(107)), Ok(2));
 }
@@ -408,7 +411,7 @@ fn a_write_that_somebody_waits_for_rides_with_the_reads() {
 #[test]
 fn expiry_is_looked_at_once_per_expiry() {
     let mut sched = Anticipatory::new(DEFAULT);
-    // The first batch begins, and expiry counts as looked at, in tick 0.
+    // The first batch begins, and the first check for expired requests counts, in tick 0.
     sched.insert(at(0), read(0, 10_000_000, 0));
     assert_eq!(next(&mut sched, at(0)), Ok(0));
     sched.insert(at(1), read(1, 1_000, 1));
@@ -419,13 +422,14 @@ fn expiry_is_looked_at_once_per_expiry() {
     let mut expect = |ms, tag| assert_eq!(next(&mut sched, at(ms)), Ok(tag), "at {ms} ms");
     expect(4, 3);
     expect(120, 4);
-    // Looked at in tick 31: the oldest is 31 ticks old, and that is not more than 31.
+    // The check is in tick 31. The oldest request is 31 ticks old, which is not more than 31.
     expect(124, 5);
-    // It is old enough now, and nobody looks.
+    // The request is old enough now, but no check is due.
     expect(128, 6);
     expect(244, 7);
     expect(248, 1);
-    // So is the next, and nobody looks before tick 93. The sweep goes on from where it is.
+    // The next request has expired too, but no check is due before tick 93. The sweep goes on from its
+    // position.
     expect(252, 2);
     expect(256, 8);
 }
@@ -437,13 +441,14 @@ fn an_expired_request_keeps_it_from_waiting_but_does_not_end_a_wait() {
         ..ticking(1_000)
     };
     let mut sched = reader(config, Nanos::ZERO);
-    // Expiry is looked at from 125 ms on, when the request of process 2 will be old enough.
+    // A check is due from 125 ms on, when the request of process 2 will be old enough.
     sched.checked[Kind::Sync] = Jiffies::default();
     let late = sched.clone();
     sched.insert(at(100), of(2, read(1, FAR, 0)));
     assert_eq!(next(&mut sched, at(100)), Err(Some(at(160))));
     assert_eq!(next(&mut sched, at(140)), Err(Some(at(160))));
-    // If it had not begun to wait, it would not now, unless somebody looked just before.
+    // Without a wait under way, an expired request prevents a wait, unless a check took place just
+    // before.
     let mut sched = late.clone();
     sched.insert(at(140), of(2, read(1, FAR, 0)));
     assert_eq!(next(&mut sched, at(140)), Ok(1));
@@ -470,8 +475,8 @@ fn requests_of_one_process_never_wait() {
     }
 }
 
-/// Serves what is queued, each request taking `service`, until nothing is, and returns the runs of
-/// reads (R) and writes (W) with their lengths.
+/// Serves all queued requests, each in `service`. Returns the runs of reads (R) and writes (W) with
+/// their lengths.
 fn batches(sched: &mut Anticipatory, mut now: Time, service: Nanos) -> Vec<(char, usize)> {
     let mut runs: Vec<(char, usize)> = Vec::new();
     loop {
@@ -499,9 +504,9 @@ fn batches_of_reads_and_writes_take_turns() {
         sched.insert(at(0), write(1_000 + index, FAR + 8 * u64::from(index), 0));
     }
     let runs = batches(&mut sched, at(0), Nanos::from_millis(5));
-    // Reads from the completion of the first on for more than 500 ms: 1 + 101. At the first
-    // completion the quota of writes doubled to 24, as 0 writes had taken no time. 24 writes and the
-    // read after them take the 125 ms that they should.
+    // Reads go from the first completion on for more than 500 ms: 1 + 101. At the first completion the
+    // quota of writes doubled to 24, as 0 writes had taken no time. 24 writes and the read after them
+    // take the intended 125 ms.
     assert_eq!(
         runs,
         [
@@ -532,7 +537,7 @@ fn the_quota_of_writes_follows_how_long_they_take() {
     );
     assert_eq!([125, 126].map(|took| quota(took, 0, false)), [20, 19]);
     assert_eq!([375, 376].map(|took| quota(took, 0, false)), [19, 10]);
-    // A batch that was not full says nothing if it was short, one that idled not if it was long.
+    // A short batch with writes left does not change the quota. Neither does a long batch that idled.
     assert_eq!([41, 126].map(|took| quota(took, 1, false)), [20, 19]);
     assert_eq!([41, 126].map(|took| quota(took, 0, true)), [40, 20]);
     let mut sched = Anticipatory::new(ticking(1_000));
@@ -548,7 +553,7 @@ fn a_batch_of_writes_that_is_too_slow_ends_with_its_time() {
         sched.insert(at(0), read(index, 8 * u64::from(index), 0));
         sched.insert(at(0), write(1_000 + index, FAR + 8 * u64::from(index), 0));
     }
-    // Reads: 1, and then for more than 500 ms 11. Writes: until more than 125 ms have passed, 3.
+    // Reads: 1, then 11 for more than 500 ms. Writes: 3, until more than 125 ms have passed.
     let runs = batches(&mut sched, at(0), Nanos::from_millis(50));
     assert_eq!(runs[..4], [('R', 12), ('W', 3), ('R', 12), ('W', 3)]);
 }
@@ -566,7 +571,7 @@ fn a_new_batch_begins_when_the_old_one_is_back() {
     sched.completed(at(5), &write(0, FAR, 0));
     assert!(next(&mut sched, at(5)).is_err());
     sched.completed(at(9), &write(1, FAR + 100, 0));
-    // At the cheapest, since it had to wait; the sweep of reads stands at 0.
+    // The batch begins at the cheapest request, since it had to wait. The sweep of reads stands at 0.
     assert_eq!(next(&mut sched, at(9)), Ok(3));
 }
 
@@ -583,7 +588,7 @@ fn fusing_moves_the_sweep_on_and_frees_the_owner() {
     assert_eq!(sched.next[Kind::Sync], Some(Tag(2)));
     let owner = sched.contexts.of(&of(1, read(1, 0, 0)));
     assert_eq!(sched.contexts.get(owner).queued, 0);
-    // Close to what process 1 had, so that nobody waits for it.
+    // The request is close to the last request of process 1, so the scheduler does not wait.
     assert_eq!(next(&mut sched, at(1)), Ok(2));
     assert_eq!(sched.last[Kind::Sync], Lba::new(224));
 }
@@ -600,7 +605,7 @@ fn a_drained_scheduler_is_as_new() {
     let drained = sched.drain();
     assert_eq!(drained.iter().map(|r| r.tag.0).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(next(&mut sched, at(100)), Err(None));
-    // What comes back now says nothing, and the tag can be used again.
+    // A completion now has no effect, and the tag can be reused.
     sched.completed(at(101), &in_drive);
     assert_eq!(sched.in_drive_count, 0);
     sched.insert(at(102), of(2, write(0, FAR, 102)));
@@ -620,13 +625,13 @@ fn the_clock_of_a_batch_starts_when_the_drive_is_empty() {
     // The batch of reads does not end before its first request is back, and 500 ms later.
     sched.completed(at(300), &read(0, 1_000, 0));
     assert_eq!(sched.batch_expires, sched.hz.at(at(800)));
-    // A wait for the writes' turn, which begins with the last read.
+    // The writes' turn waits until the last read is back.
     assert!(next(&mut sched, at(801)).is_err());
     assert!(sched.draining);
     sched.completed(at(900), &read(1, 2_000, 0));
     assert_eq!(sched.batch_expires, sched.hz.at(at(1_025)));
     assert_eq!(next(&mut sched, at(900)), Ok(2));
-    // And back: the clock of the reads starts with the first that is back.
+    // Back to reads: the time of the batch starts with its first completion.
     sched.insert(at(901), write(4, FAR + 8, 901));
     assert!(next(&mut sched, at(1_026)).is_err());
     sched.completed(at(1_030), &write(2, FAR, 0));
@@ -643,7 +648,7 @@ fn a_wait_goes_on_when_others_are_withdrawn_and_stays_ended_when_its_own_request
         sched.insert(at(100), of(process, read(tag, lba, 100)));
     }
     assert_eq!(next(&mut sched, at(100)), Err(Some(at(106))));
-    // What the sweep was to take next leaves.
+    // The next request of the sweep leaves.
     assert_eq!(sched.next[Kind::Sync], Some(Tag(1)));
     assert_eq!(sched.withdraw(Tag(1)).tag, Tag(1));
     assert_eq!(sched.next[Kind::Sync], Some(Tag(2)));
@@ -652,7 +657,7 @@ fn a_wait_goes_on_when_others_are_withdrawn_and_stays_ended_when_its_own_request
     assert_eq!(sched.withdraw(Tag(3)).tag, Tag(3));
     let owner = sched.contexts.of(&of(1, read(3, 0, 0)));
     assert_eq!(sched.contexts.get(owner).queued, 0);
-    // Its tag is given again, to a request that nobody waited for and that is the nearest.
+    // The tag is reused for a request that is not awaited and is the nearest.
     sched.insert(at(102), of(2, read(3, FAR, 102)));
     assert_eq!(next(&mut sched, at(102)), Ok(3));
     let waits = sched.waits();
@@ -694,13 +699,13 @@ fn reads_alone_never_end_their_batch() {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A request of a process: where, and whether it reads, writes or writes and waits.
+    /// A request of a process at an address: a read, a write or a synchronous write.
     Insert(u32, u64, u8),
-    /// Time passes, in microseconds.
+    /// A pause, in microseconds.
     Pass(u64),
     Dispatch,
     Complete(usize),
-    /// Two queued requests become one.
+    /// Fusion of two queued requests.
     Fuse(usize, usize),
     Withdraw(usize),
     Drain,
@@ -721,7 +726,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 impl Anticipatory {
-    /// What is true between any two calls.
+    /// Checks the invariants between any two calls.
     fn check(&self, in_drive: &[Request]) {
         for kind in [Kind::Async, Kind::Sync] {
             assert_eq!(self.next[kind].is_some(), self.count(kind) > 0, "{kind:?}");
@@ -761,7 +766,7 @@ proptest! {
         let antic = sched.hz.time(Jiffies::new(sched.ticks.antic)) - Time::ZERO;
         let (mut now, mut free) = (Time::ZERO, (0..300).rev().collect::<Vec<u32>>());
         let (mut queued, mut in_drive): (Vec<u32>, Vec<Request>) = (vec![], vec![]);
-        // Since when the drive is idle although requests are queued.
+        // Time since which the drive has been idle although requests are queued.
         let mut idle: Option<Time> = None;
         for step in steps {
             match step {

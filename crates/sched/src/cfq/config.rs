@@ -1,38 +1,38 @@
-//! The tunables, as they are set and in ticks.
+//! The tunables, as set and in ticks.
 
 use crate::jiffies::Hz;
 use crate::policy::{OptionInfo, Options};
 use headtime_units::Nanos;
 
-/// The tunables of [`Cfq`](crate::Cfq). Durations count in whole ticks, rounded down, and no less than
-/// one unless they may be 0.
+/// Tunables of [`Cfq`](crate::Cfq). Durations count in whole ticks, rounded down. A duration counts as
+/// at least one tick, unless the option may be 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CfqConfig {
-    /// How often the kernel's timer ticks.
+    /// Tick rate of the kernel's timer.
     pub hz: Hz,
-    /// Requests of one queue in the drive while others have requests; four times as many while none
-    /// has. At least 1.
+    /// Requests of one queue in the drive while others have requests. Four times this number while no
+    /// other queue has requests. At least 1.
     pub quantum: u64,
     /// The slice of a process.
     pub slice_sync: Nanos,
-    /// The slice of requests that nobody waits for.
+    /// The slice of asynchronous requests.
     pub slice_async: Nanos,
-    /// Requests that nobody waits for, an eighth of how many are handed out in one turn. At least 1.
+    /// An eighth of the asynchronous requests that are handed out in one turn. At least 1.
     pub slice_async_rq: u64,
-    /// How long the disk is kept free for a process; 0 never keeps it.
+    /// Longest time for which the disk is kept free for a process; 0 for no wait.
     pub slice_idle: Nanos,
-    /// The age at which a request that somebody waits for expires.
+    /// The age at which a synchronous request expires.
     pub fifo_expire_sync: Nanos,
-    /// The age at which a request that nobody waits for expires.
+    /// The age at which an asynchronous request expires.
     pub fifo_expire_async: Nanos,
-    /// How far a sweep looks back, in KiB.
+    /// Reach of a sweep backwards, in KiB.
     pub back_seek_max: u64,
-    /// How many times as much a sector behind costs as one ahead. At least 1.
+    /// Cost of a sector behind, relative to a sector ahead. At least 1.
     pub back_seek_penalty: u64,
 }
 
 impl CfqConfig {
-    /// What Linux starts with.
+    /// Linux's initial values.
     pub const DEFAULT: CfqConfig = CfqConfig {
         hz: Hz::DEFAULT,
         quantum: 4,
@@ -137,7 +137,7 @@ impl Default for CfqConfig {
 /// The longest wait for a seeking process (CFQ_MIN_TT); rounded up to ticks.
 const SEEKY_IDLE: Nanos = Nanos::from_millis(2);
 
-/// By how much the idle class queues up behind the last of all (CFQ_IDLE_DELAY).
+/// Delay of the idle class behind the last queue (CFQ_IDLE_DELAY).
 const IDLE_CLASS_DELAY: Nanos = Nanos::from_millis(200);
 
 /// The tunables in ticks.
@@ -176,7 +176,7 @@ impl CfqTicks {
         base + base / 5 * (4 - priority)
     }
 
-    /// By how much the key of such a queue is later per other queue (cfq_slice_offset).
+    /// Delay of a queue's key per other queue (cfq_slice_offset).
     pub fn offset(&self, sync: bool, priority: i64) -> i64 {
         self.slice(true, 0) - self.slice(sync, priority)
     }

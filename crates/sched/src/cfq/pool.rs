@@ -1,7 +1,7 @@
-//! The requests of all queues, by tag: those that are queued, each in the list of its queue by age,
-//! and those that were handed out, until they come back.
+//! The requests of all queues, by tag. A queued request is in its queue's list by age. A request that
+//! was handed out stays here until it comes back.
 //!
-//! As [`Requests`](crate::Requests), but with any number of lists, which are with the queues.
+//! Like [`Requests`](crate::Requests), but with any number of lists, which the queues hold.
 
 use super::process::CfqContextId;
 use super::queue::QueueId;
@@ -17,7 +17,7 @@ enum State {
     HandedOut,
 }
 
-/// Whose a request is.
+/// Queue and process of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub queue: QueueId,
@@ -44,7 +44,7 @@ impl Linked for PoolSlot {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pool {
-    /// By tag; slots that no request had yet are free copies of the first.
+    /// Slots by tag. Slots of unused tags are free copies of another slot.
     slots: Vec<PoolSlot>,
     inserted: u64,
     queued: usize,
@@ -56,11 +56,11 @@ impl Pool {
         self.queued
     }
 
-    /// Adds a request to the list of its queue, behind all that arrived no later.
+    /// Adds a request to the list of its queue, behind all requests that arrived no later.
     ///
     /// # Panics
     ///
-    /// If its tag is in use.
+    /// If the tag is in use.
     pub fn insert(&mut self, fifo: &mut AgeList, request: Request, owner: Owner) {
         let at = request.tag.index();
         let fresh = PoolSlot {
@@ -86,18 +86,18 @@ impl Pool {
         fifo.link(&mut self.slots, request.tag);
     }
 
-    /// Takes a queued request out of the list of its queue, to the drive.
+    /// Removes a queued request from the list of its queue, for the drive.
     pub fn hand_out(&mut self, fifo: &mut AgeList, tag: Tag) -> Request {
         self.leave(fifo, tag, State::HandedOut)
     }
 
-    /// Takes a queued request out of the list of its queue, and forgets it.
+    /// Removes a queued request from the list of its queue and from the pool.
     pub fn withdraw(&mut self, fifo: &mut AgeList, tag: Tag) -> Request {
         self.leave(fifo, tag, State::Free)
     }
 
-    /// Notes that a request came back from the drive, and says whose it was; `None` if it was not
-    /// handed out from here.
+    /// Notes that a request came back from the drive, and returns its owner. `None` if the request was
+    /// not handed out from here.
     pub fn finish(&mut self, tag: Tag) -> Option<Owner> {
         let slot = self.slots.get_mut(tag.index())?;
         if slot.state != State::HandedOut {
@@ -107,30 +107,30 @@ impl Pool {
         Some(slot.owner)
     }
 
-    /// A queued request.
+    /// Returns a queued request.
     ///
     /// # Panics
     ///
-    /// If it is not queued.
+    /// If the request is not queued.
     pub fn get(&self, tag: Tag) -> &Request {
         &self.slot(tag).request
     }
 
-    /// Whose a queued request is.
+    /// Returns the owner of a queued request.
     ///
     /// # Panics
     ///
-    /// If it is not queued.
+    /// If the request is not queued.
     pub fn owner(&self, tag: Tag) -> Owner {
         self.slot(tag).owner
     }
 
-    /// A queued request has grown to `grown`. Returns its extent before. If its new part came earlier,
-    /// the request takes the place in the list of its queue that this arrival gives it.
+    /// Notes that a queued request has grown to `grown`, and returns its previous extent. If the new
+    /// part arrived earlier, the request moves to the place of that arrival in the list of its queue.
     ///
     /// # Panics
     ///
-    /// If it is not queued.
+    /// If the request is not queued.
     pub fn grow(&mut self, fifo: &mut AgeList, grown: &Request) -> Extent {
         let (tag, arrival) = (grown.tag, grown.arrival);
         self.slot(tag);
@@ -145,12 +145,12 @@ impl Pool {
         old
     }
 
-    /// Removes `gone`, which became part of `kept` of the same queue, and returns it. The older of
-    /// their places is that of `kept`.
+    /// Removes `gone`, which became part of `kept` of the same queue, and returns it. `kept` gets the
+    /// older place of the two.
     ///
     /// # Panics
     ///
-    /// If either is not queued.
+    /// If either request is not queued.
     pub fn fuse(&mut self, fifo: &mut AgeList, kept: Tag, gone: Tag) -> Request {
         let (place, of_kept) = (self.age(gone), self.age(kept));
         let gone = self.leave(fifo, gone, State::Free);
@@ -164,7 +164,8 @@ impl Pool {
         gone
     }
 
-    /// All queued requests, oldest first; nothing is left, and what is in the drive is forgotten.
+    /// Removes all queued requests and returns them, oldest first. The pool forgets the requests in
+    /// the drive.
     pub fn drain(&mut self) -> Vec<Request> {
         let slots = core::mem::take(&mut self.slots);
         self.queued = 0;

@@ -1,20 +1,21 @@
-//! The statistics of each process: how long it thinks, how far it seeks, which queues it has.
+//! The statistics of each process: think time, seek distance, and queues.
 
 use super::queue::{LEVELS, QueueId};
 use crate::{Jiffies, SortedMap};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba};
 
-/// More processes than this are remembered only while they have requests.
+/// Number of processes that are remembered. Above this number, only processes with requests are
+/// remembered.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 
-/// A distance of more than this, in sectors, is a seek.
+/// A distance above this number of sectors is a seek.
 pub(super) const SEEKY: u64 = 8_192;
 
-/// Samples above which a mean is believed; the third sample comes to 84.
+/// Weight above which a mean is valid. The third sample reaches 84.
 const VALID_ABOVE: u64 = 80;
 
-/// A mean in which each sample weighs 7/8 of the next, in integers as the kernel's.
+/// A mean in which each sample weighs 7/8 of the next, in integers like the kernel's.
 ///
 /// Sums are scaled by 256. `samples` goes 32, 60, 84, .. towards 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,7 +26,8 @@ pub(super) struct Decayed {
 }
 
 impl Decayed {
-    /// Takes a sample; to the sum goes what `rounding` makes of the number of samples.
+    /// Adds a sample. `rounding` returns a term for the number of samples, which is added to the sum
+    /// before the division.
     fn add(&mut self, value: u64, rounding: impl Fn(u64) -> u64) {
         self.samples = (7 * self.samples + 256) / 8;
         let scaled = value.saturating_mul(256);
@@ -46,21 +48,22 @@ impl Decayed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CfqContextId(pub u32);
 
-/// What is known of a process.
+/// Statistics of a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CfqContext {
     process: u32,
-    /// When something last happened.
+    /// Time of the last event.
     used: Jiffies,
-    /// How many of its requests are queued or in the drive.
+    /// Requests of the process that are queued or in the drive.
     pub requests: u32,
-    /// When a request of it that somebody waited for last completed; at first, when it came.
+    /// Time at which the last synchronous request of the process completed. At first, the time at which
+    /// the process came.
     pub last_completion: Jiffies,
-    /// Where its last request ended as it came in.
+    /// End of the process's last request, in order of arrival.
     last_end: Option<Lba>,
     think: Decayed,
     seek: Decayed,
-    /// Its queues for what it waits for.
+    /// Queues for the process's synchronous requests.
     pub queues: [Option<QueueId>; LEVELS],
 }
 
@@ -78,12 +81,12 @@ impl CfqContext {
         }
     }
 
-    /// Takes the statistics of a request that comes now; a think time counts `think_max` at most.
+    /// Adds a request that arrives now. Think times are capped at `think_max`.
     pub fn arrives(&mut self, now: Jiffies, extent: Extent, think_max: u64) {
         self.used = now;
         let think = now.since(self.last_completion).min(think_max);
         self.think.add(think, |_| 128);
-        // One far request among many must not make the mean useless.
+        // The cap keeps one far request among many from spoiling the mean.
         let leeway = match self.seek.samples {
             0..=60 => 2 * 1024 * 1024,
             _ => 2 * 1024 * 64,
@@ -97,7 +100,7 @@ impl CfqContext {
         self.last_end = Some(extent.end());
     }
 
-    /// Notes that a request of it came back.
+    /// Notes that a request of the process came back.
     fn completes(&mut self, now: Jiffies, sync: bool) {
         self.used = now;
         if sync {
@@ -105,22 +108,23 @@ impl CfqContext {
         }
     }
 
-    /// Returns its mean think time in ticks, if enough is known.
+    /// Returns the mean think time in ticks, if the mean is valid.
     pub fn think_mean(&self) -> Option<u64> {
         self.think.is_valid().then(|| self.think.mean())
     }
 
-    /// Returns true if the process seeks, by however few samples.
+    /// Returns true if the process seeks, even by few samples.
     pub fn is_seeky(&self) -> bool {
         self.seek.mean() > SEEKY
     }
 
-    /// Returns true if the process seeks, by enough samples.
+    /// Returns true if the process seeks, by a valid mean.
     pub fn is_surely_seeky(&self) -> bool {
         self.seek.is_valid() && self.is_seeky()
     }
 
-    /// Returns the distance in sectors within which a request is as good as one of its own.
+    /// Returns the distance in sectors within which another request is as good as a request of this
+    /// process.
     pub fn close_by(&self) -> u64 {
         if self.seek.is_valid() {
             self.seek.mean()
@@ -136,13 +140,13 @@ pub(super) struct CfqContexts {
     slots: Vec<CfqContext>,
     free: Vec<CfqContextId>,
     by_process: SortedMap<u32, CfqContextId>,
-    /// Those without requests, by when something last happened, and by process; kept from when somebody
-    /// has to be forgotten on.
+    /// Processes without requests, by the time of the last event and by process. `None` until a process
+    /// must be forgotten for the first time.
     idle: Option<SortedMap<(Jiffies, u32), CfqContextId>>,
 }
 
 impl CfqContexts {
-    /// The process of this number, if it is remembered.
+    /// Returns the process with this number, if it is remembered.
     pub fn find(&self, process: u32) -> Option<CfqContextId> {
         self.by_process.get(&process)
     }
@@ -185,13 +189,14 @@ impl CfqContexts {
         self.end(id);
     }
 
-    /// Notes that a process has one request less.
+    /// Notes that a request of a process is gone.
     pub fn end(&mut self, id: CfqContextId) {
         self[id].requests -= 1;
         self.rest(id);
     }
 
-    /// The process that did nothing for longest, of those without requests that are not `spared`.
+    /// Returns the process without requests that has been idle for longest. `spared` processes are
+    /// skipped.
     pub fn oldest_idle(
         &mut self,
         spared: impl Fn(&CfqContexts, CfqContextId) -> bool,
@@ -213,7 +218,7 @@ impl CfqContexts {
         })
     }
 
-    /// Forgets a process without requests, and says which queues were its own.
+    /// Forgets a process without requests, and returns its queues.
     pub fn remove(&mut self, id: CfqContextId) -> [Option<QueueId>; LEVELS] {
         let process = self[id].process;
         let there = self.by_process.remove(&process);
@@ -223,7 +228,7 @@ impl CfqContexts {
         self[id].queues
     }
 
-    /// Adds a process to those without requests, if it is one.
+    /// Adds a process to the idle processes if it has no requests.
     fn rest(&mut self, id: CfqContextId) {
         let CfqContext {
             used,
@@ -238,7 +243,7 @@ impl CfqContexts {
         }
     }
 
-    /// Removes a process from those without requests.
+    /// Removes a process from the idle processes.
     fn wake(&mut self, id: CfqContextId) {
         let CfqContext { used, process, .. } = self[id];
         if let Some(idle) = &mut self.idle {
@@ -275,7 +280,7 @@ mod tests {
             decayed.add(0, |_| 128);
             seen.push((decayed.samples, decayed.mean, decayed.is_valid()));
         }
-        // A think time of nothing reads as more while there are few samples.
+        // With few samples, the mean of zero think times is above zero.
         let expected = [
             (32, 4, false),
             (60, 2, false),
@@ -293,11 +298,11 @@ mod tests {
             context.arrives(Jiffies::new(0), Extent::at(start, 8), 4);
             context.seek.mean
         };
-        // The first request is no seek, wherever it is.
+        // The first request counts as no seek at any address.
         assert_eq!(come(1_000_000), 0);
         assert_eq!(come(1_000_008), 0);
         assert_eq!(come(1_000_016), 0);
-        // From the fourth on, one counts for no more than 131072 sectors above four means.
+        // From the fourth request on, the distance is capped at four means plus 131072 sectors.
         let jump = come(500_000_000);
         assert_eq!(jump, (131_072 * 256 / 8 + 105 / 2) / 105);
         assert!(context.is_surely_seeky());
@@ -340,7 +345,7 @@ mod tests {
         assert_eq!(contexts.oldest_idle(|_, id| id == ids[2]), Some(ids[0]));
         contexts.remove(ids[2]);
         assert_eq!((contexts.find(20), contexts.len()), (None, 2));
-        // Its slot is used again.
+        // The slot is reused.
         assert_eq!(contexts.add(40, Jiffies::new(99)), ids[2]);
         assert_eq!(contexts.find(30), Some(ids[0]));
     }
@@ -360,7 +365,7 @@ mod tests {
                 assert_eq!(contexts.oldest_idle(|_, _| false), None);
                 contexts.completes(*id, Jiffies::new(now), true);
                 assert_eq!(contexts.oldest_idle(|_, _| false), Some(*id));
-                // Of two that did nothing since the same tick, the one with the lower number.
+                // If two processes have been idle since the same tick, the lower number is forgotten.
                 contexts.completes(ids[0], Jiffies::new(now), true);
                 assert_eq!(contexts.oldest_idle(|_, _| false), Some(ids[0]));
                 for id in [ids[0], *id] {

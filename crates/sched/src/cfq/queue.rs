@@ -1,4 +1,4 @@
-//! The queues, and in which order they get their turns.
+//! The queues and the order of their turns.
 
 use crate::ages::AgeList;
 use crate::lba_index::LbaGroups;
@@ -7,10 +7,10 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use headtime_units::Lba;
 
-/// Real-time, best effort, idle.
+/// Number of levels: real-time, best effort, idle.
 pub(super) const LEVELS: usize = 3;
 
-/// What a class amounts to.
+/// Level of a class in the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
     RealTime,
@@ -19,7 +19,7 @@ pub(super) enum Level {
 }
 
 impl Level {
-    /// Classes below [`Class::IDLE`] count as that.
+    /// Returns the level of a class. Classes below [`Class::IDLE`] count as idle.
     pub fn of(class: Class) -> Level {
         match class {
             Class::REAL_TIME => Level::RealTime,
@@ -32,8 +32,8 @@ impl Level {
         self as usize
     }
 
-    /// The kernel's priority within the class: 0 is the highest, 7 the lowest, and 4 what everybody
-    /// has who asked for none.
+    /// The kernel's priority within the class: 0 is the highest, 7 the lowest. The default of a
+    /// process is 4. The idle class uses 7.
     pub const fn priority(self) -> i64 {
         match self {
             Level::RealTime | Level::BestEffort => 4,
@@ -42,50 +42,51 @@ impl Level {
     }
 }
 
-/// Names a queue.
+/// Identifier of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct QueueId(pub u32);
 
 impl QueueId {
-    /// The queue of all requests of a class that nobody waits for.
+    /// Returns the queue of all asynchronous requests of a class.
     pub const fn shared(level: Level) -> QueueId {
         QueueId(level as u32)
     }
 }
 
-/// Where a queue stands among those that want a turn.
+/// Place of a queue in the rotation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Standing {
     pub level: Level,
-    /// In ticks; the lowest of a class is next.
+    /// In ticks. The lowest key of a class is next.
     pub key: i64,
-    /// Of equal keys, the one that came first.
+    /// Order of insertion, which decides between equal keys.
     turn: u64,
     pub queue: QueueId,
 }
 
-/// One queue: the requests of one process and class that it waits for, or all of a class that nobody
-/// waits for.
+/// A queue: the synchronous requests of one process and class, or all asynchronous requests of a
+/// class.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub sync: bool,
     pub level: Level,
     pub by_lba: LbaGroups,
-    /// By age; the links are in the pool.
+    /// Requests by age. The links are in the pool.
     pub fifo: AgeList,
-    /// What the sweep takes next; there if anything is queued.
+    /// Next request of the sweep. Present if the queue has requests.
     pub next: Option<Tag>,
-    /// There if anything is queued.
+    /// Place in the rotation. Present if the queue has requests.
     pub standing: Option<Standing>,
-    /// Under which address it is listed among the queues that others may cooperate with.
+    /// Address under which the queue is in the index of positions.
     pub listed: Option<Lba>,
-    /// What an interrupted or overrun slice had left, in ticks, for the next place.
+    /// Time that an interrupted slice had left, in ticks, or negative overrun. It counts for the
+    /// next place.
     pub rest: i64,
-    /// How many of its requests are in the drive.
+    /// Requests of the queue in the drive.
     pub in_drive: u64,
-    /// True if it pays to wait for its process.
+    /// True if a wait for the queue's process should pay.
     pub idles: bool,
-    /// True if it had its turn because it was close by, and no regular one since.
+    /// True if the queue had a turn by cooperation, and no regular turn since.
     pub cooperated: bool,
 }
 
@@ -111,7 +112,7 @@ impl Queue {
     }
 }
 
-/// All queues; the shared ones are always there.
+/// All queues. The shared queues always exist.
 #[derive(Clone, Debug)]
 pub(super) struct Queues {
     slots: Vec<Queue>,
@@ -129,11 +130,11 @@ impl Queues {
         }
     }
 
-    /// Makes a queue for what a process waits for.
+    /// Adds a queue for a process's synchronous requests.
     pub fn add(&mut self, level: Level) -> QueueId {
         match self.free.pop() {
             Some(id) => {
-                // With the memory that it has.
+                // The queue reuses the memory.
                 let by_lba = core::mem::take(&mut self[id].by_lba);
                 let fifo = core::mem::replace(&mut self[id].fifo, AgeList::EMPTY);
                 self[id] = Queue {
@@ -149,7 +150,7 @@ impl Queues {
         }
     }
 
-    /// Gives up a queue that has no requests, here or in the drive.
+    /// Removes a queue without requests, here or in the drive.
     pub fn remove(&mut self, id: QueueId) {
         let queue = &self[id];
         assert!(
@@ -175,9 +176,9 @@ impl core::ops::IndexMut<QueueId> for Queues {
     }
 }
 
-/// The queues that want a turn, in the order in which they get it: by class, then by key.
+/// The queues that want a turn, in the order of their turns: by class, then by key.
 ///
-/// Sorted in a ring, so that a change near either end, which is where they are, moves little.
+/// Sorted in a ring. Changes are usually near the ends, and there few entries move.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rotation {
     standings: VecDeque<Standing>,
@@ -201,7 +202,7 @@ impl Rotation {
         self.standings.back().copied()
     }
 
-    /// Puts a queue behind all of its class whose key is not higher.
+    /// Inserts a queue behind all queues of its class with a key that is not higher.
     pub fn insert(&mut self, level: Level, key: i64, queue: QueueId) -> Standing {
         let standing = Standing {
             level,

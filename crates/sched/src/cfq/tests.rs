@@ -1,4 +1,4 @@
-//! Tests of the rules of the policy, by subject. Here is what they share.
+//! Tests of the rules of the policy, by subject. This file holds their shared helpers.
 
 mod classes;
 mod cooperation;
@@ -17,7 +17,7 @@ use std::vec::Vec;
 
 const HZ_1000: Hz = Hz::new(1_000).expect("it is allowed");
 
-/// With ticks of a millisecond, so that times come out as they are written.
+/// Builds a scheduler with ticks of a millisecond, so that times are as written.
 fn fine() -> Cfq {
     Cfq::new(CfqConfig {
         hz: HZ_1000,
@@ -42,7 +42,7 @@ fn sync(request: Request) -> Request {
     Request { flags, ..request }
 }
 
-/// The process and address of what is handed out now; `None` if it is to wait, or nothing is queued.
+/// Returns the request that is handed out now; `None` if the scheduler waits, or nothing is queued.
 fn next(sched: &mut Cfq, now: Time) -> Option<Request> {
     match sched.dispatch(now) {
         Dispatch::Request(request) => Some(request),
@@ -54,7 +54,7 @@ fn next(sched: &mut Cfq, now: Time) -> Option<Request> {
     }
 }
 
-/// Until when it keeps the disk free.
+/// Returns the time until which the disk is kept free.
 fn idle_until(sched: &mut Cfq, now: Time) -> Option<Time> {
     match sched.dispatch(now) {
         Dispatch::IdleUntil(until) => Some(until),
@@ -62,20 +62,20 @@ fn idle_until(sched: &mut Cfq, now: Time) -> Option<Time> {
     }
 }
 
-/// Hands out what must be this tag, and completes it.
+/// Hands out a request, which must have this tag, and completes it.
 fn serve(sched: &mut Cfq, tag: u32, from: Time, to: Time) {
     let request = next(sched, from).expect("it has a request to serve");
     assert_eq!(request.tag, Tag(tag));
     sched.completed(to, &request);
 }
 
-/// Who reads or writes, one request after the other.
+/// A process that reads or writes, one request after the other.
 #[derive(Clone, Copy, Debug)]
 struct Program {
     process: u32,
     op: Op,
     start: u64,
-    /// From the start of one request to that of the next.
+    /// Distance from the start of one request to the start of the next.
     stride: u64,
     think: Nanos,
 }
@@ -92,16 +92,16 @@ impl Program {
     }
 }
 
-/// Something that was handed out.
+/// A request that was handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Given {
     at: Time,
     process: u32,
 }
 
-/// Runs programs for so long on a drive that takes as many requests as `depth` and completes one
-/// after the other, each in 2 ms; and says what was handed out. Completions go before arrivals and
-/// these before the end of waits, each followed by asking for requests.
+/// Runs programs for `length` on a drive that takes `depth` requests and completes one after the
+/// other, each in 2 ms. Returns the requests handed out. Completions precede arrivals, and arrivals
+/// precede the ends of waits. The drive asks for requests after each event.
 fn run(sched: &mut Cfq, programs: &[Program], depth: usize, length: Nanos) -> Vec<Given> {
     const SERVICE: Nanos = Nanos::from_millis(2);
     const SECTORS: u64 = 256;
@@ -150,7 +150,7 @@ fn run(sched: &mut Cfq, programs: &[Program], depth: usize, length: Nanos) -> Ve
     given
 }
 
-/// Runs of one process: who, from when, and how many requests.
+/// Runs of one process: process, start, and number of requests.
 fn turns(given: &[Given]) -> Vec<(u32, Time, usize)> {
     let mut turns: Vec<(u32, Time, usize)> = Vec::new();
     for one in given {
@@ -162,8 +162,8 @@ fn turns(given: &[Given]) -> Vec<(u32, Time, usize)> {
     turns
 }
 
-/// A process whose requests are far from each other, and another that has one waiting; after the
-/// last completion, at 41 ms.
+/// Serves a process whose requests are far from each other, while another process has a request
+/// waiting. The last completion is at 41 ms.
 fn seek(sched: &mut dyn Scheduler) {
     for (i, ms, done) in [(0, 0, 10), (1, 11, 21), (2, 22, 32), (7, 33, 41)] {
         let request = of(0, read(0, 10_000_000 * i, ms));

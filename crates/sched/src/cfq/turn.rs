@@ -1,34 +1,36 @@
-//! The turn of the active queue, and what is in the drive meanwhile.
+//! The turn of the active queue, and the requests in the drive during the turn.
 
 use super::process::CfqContextId;
 use super::queue::QueueId;
 use crate::jiffies::Jiffies;
 use headtime_units::Time;
 
-/// How many requests, queued or in the drive, it takes to tell whether the drive queues; and how many
-/// in it at once say so (CFQ_HW_QUEUE_MIN).
+/// Threshold for the detection of a queueing drive. A completion counts as a sample if more requests
+/// than this are queued or in the drive. The drive queues if at least this number was in it at once
+/// (CFQ_HW_QUEUE_MIN).
 const DEPTH_THAT_TELLS: u64 = 5;
 
-/// How many completions are looked at for that, less one.
+/// Number of samples per decision, less one.
 const DEPTH_SAMPLES: u64 = 50;
 
 /// The turn of the active queue.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
     pub queue: QueueId,
-    /// When it ends; there once a request of the queue completed.
+    /// End of the slice. `None` until a request of the queue has completed.
     pub end: Option<Jiffies>,
-    /// Requests handed out in it.
+    /// Requests handed out in this turn.
     pub handed_out: u64,
-    /// True if the oldest request was looked at.
+    /// True if the age of the oldest request has been checked.
     pub fifo_tested: bool,
-    /// Whose requests it is for: who asked for the first one.
+    /// Process of the first request in this turn.
     pub context: Option<CfqContextId>,
     /// True if the disk is kept free for the queue, or was until the wait ended.
     pub waiting: bool,
-    /// When the wait ends.
+    /// End of the wait.
     pub timer: Option<Time>,
-    /// True if its request came during the wait and may not be left behind.
+    /// True if a request came during the wait. The turn must not end before this request is handed
+    /// out.
     pub must_dispatch: bool,
 }
 
@@ -52,21 +54,21 @@ impl Slice {
     }
 }
 
-/// What is in the drive, and whether it seems to queue by itself.
+/// Requests in the drive, and the assumption if the drive queues by itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Drive {
     /// Requests handed out that have not come back.
     pub holds: u64,
-    /// Of these, how many somebody waits for.
+    /// Synchronous requests among these.
     pub sync: u64,
-    /// True if the drive is believed to queue.
+    /// True if the drive is assumed to queue.
     pub queues: bool,
     samples: u64,
     peak: u64,
 }
 
 impl Drive {
-    /// Nothing is in it.
+    /// Builds the state of an empty drive.
     pub const fn new(queues: bool) -> Drive {
         Drive {
             holds: 0,
@@ -77,12 +79,12 @@ impl Drive {
         }
     }
 
-    /// Returns true if samples say that a drive with so many requests at once queues.
+    /// Returns true if a drive that holds `peak` requests at once queues.
     pub const fn seems_to_queue(peak: u64) -> bool {
         peak >= DEPTH_THAT_TELLS
     }
 
-    /// Looks at a completion, with the request still counted (cfq_update_hw_tag).
+    /// Samples a completion. The completed request still counts (cfq_update_hw_tag).
     pub fn sample(&mut self, queued: usize) {
         self.peak = self.peak.max(self.holds);
         if queued as u64 <= DEPTH_THAT_TELLS && self.holds <= DEPTH_THAT_TELLS {

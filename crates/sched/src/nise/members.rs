@@ -1,19 +1,20 @@
-//! Several schedulers of the same requests, of which one has the say.
+//! Several schedulers of the same requests, of which one is active.
 
 use crate::{Dispatch, Foretold, HeadState, Partners, Request, Scheduler, Tag, Track, WaitStats};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::Time;
 
-/// A scheduler, and how many commands it wants in the drive.
+/// A scheduler, and the number of commands that it wants in the drive.
 pub(super) struct Member {
     pub scheduler: Box<dyn Scheduler>,
     pub depth: u32,
 }
 
-/// All of them have every queued request. What one hands out, the others take as handed out.
+/// Schedulers that each have every queued request. A request that one hands out counts as
+/// handed out for all.
 ///
-/// Two requests merge if all of them agree.
+/// Two requests merge if all schedulers agree.
 pub(super) struct Members {
     all: Vec<Member>,
 }
@@ -21,7 +22,7 @@ pub(super) struct Members {
 impl Members {
     /// # Panics
     ///
-    /// If there are none.
+    /// If `all` is empty.
     pub fn new(all: Vec<Member>) -> Members {
         assert!(!all.is_empty(), "there is nothing to choose among");
         Members { all }
@@ -43,7 +44,7 @@ impl Members {
         &*self.all[0].scheduler
     }
 
-    /// One will do for all: they believe the same of the drive.
+    /// Returns one tracker for all schedulers, since all have the same assumed profile.
     pub fn tracker(&mut self) -> Option<Box<dyn Track>> {
         let trackers: Vec<_> = self.each().filter_map(|one| one.tracker()).collect();
         trackers.into_iter().next()
@@ -57,7 +58,7 @@ impl Members {
         self.each().for_each(|one| one.insert(now, request));
     }
 
-    /// What the active one chooses.
+    /// Returns the choice of the active scheduler.
     pub fn dispatch(&mut self, now: Time, active: usize, forced: bool) -> Dispatch {
         let empty = self.queued() == 0;
         let scheduler = &mut self.all[active].scheduler;
@@ -74,7 +75,7 @@ impl Members {
                     let same = member.scheduler.taken_by_another(now, request.tag);
                     debug_assert_eq!(same.extent, request.extent);
                 }
-                // Each learns that nothing is left; who waits gives up.
+                // The others learn that nothing is left, and end their waits.
                 _ if empty => {
                     member.scheduler.dispatch(now);
                 }
@@ -101,7 +102,8 @@ impl Members {
         all.all(|member| member.scheduler.may_merge(queued, new))
     }
 
-    /// Equal where all keys are. Where different ones come to the same, `may_merge` says no.
+    /// Mixes all keys. If two schedulers' keys happen to mix to the same value, `may_merge`
+    /// decides.
     pub fn merge_key(&self, request: &Request) -> u64 {
         let keys = self.all.iter().map(|m| m.scheduler.merge_key(request));
         keys.fold(0, |mixed: u64, key| {

@@ -174,7 +174,7 @@ fn a_slice_is_of_streams_or_of_processes_that_are_known() {
         let slices = [true, false].map(|known| spec(text).slice(known));
         assert_eq!(slices, [with_processes, without], "{text}");
     }
-    // Whoever has slices says how long they are.
+    // Each policy with slices has an option for their length.
     for info in policies() {
         if let Slices::ToStreams(key) | Slices::ToProcesses(key) = info.slices {
             let option = info.option(key).map(|option| option.default);

@@ -1,17 +1,17 @@
-//! Requests by address, the oldest of those that ask for the same.
+//! Requests by address. Of several requests for the same sectors, only the oldest.
 
 use crate::sorted_map::SortedMap;
 use crate::{Age, LbaIndex, Op, Requests, Tag};
 use headtime_units::{Lba, Sectors};
 
-/// What is asked for: requests that agree in it are in the same place and take the same time.
+/// Target of a request. Requests with equal targets have the same place and take the same time.
 type Target = (Lba, Sectors, Op);
 
-/// An index by address in which requests for the same stand for each other: the oldest is in it.
+/// An index by address that holds the oldest request of each target.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Oldest {
     index: LbaIndex,
-    /// The others, by what they ask for and by age.
+    /// The other requests, by target and by age.
     behind: SortedMap<(Target, Age), Tag>,
 }
 
@@ -37,7 +37,7 @@ impl Oldest {
         }
     }
 
-    /// Removes a request that is queued still, with the extent and the age with which it was added.
+    /// Removes a request that is still queued, with the extent and the age with which it was added.
     pub fn remove(&mut self, requests: &Requests, tag: Tag) {
         let target = target(requests, tag);
         if !self.index.remove(target.0, tag) {
@@ -62,7 +62,7 @@ impl Oldest {
         self.behind.clear();
     }
 
-    /// Another in the index that asks for the same.
+    /// Returns another request in the index with the same target.
     fn same(&self, requests: &Requests, tag: Tag) -> Option<Tag> {
         let wanted = target(requests, tag);
         let at = self.index.upward(wanted.0);

@@ -1,8 +1,8 @@
 //! Bursts: queued requests that continue each other.
 //!
-//! A host that reads ahead asks for the next window while the last one is queued. If the two may not
-//! merge (they are too large together, or merging is off), they are a *burst*: requests of one reader,
-//! each of which begins where the one before it ends.
+//! A host that reads ahead asks for the next window while the last window is queued. If the two may
+//! not merge (the sum is too large, or merging is off), they are a *burst*: requests of one reader,
+//! each of which begins at the end of the preceding one.
 
 use crate::{LbaTable, Op, Request, Tag};
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use headtime_units::{Extent, Lba};
 #[derive(Clone, Copy, Debug)]
 struct InBurst {
     op: Op,
-    /// Behind its last sector.
+    /// End of the request.
     end: Lba,
     before: Option<Tag>,
     next: Option<Tag>,
@@ -21,21 +21,21 @@ struct InBurst {
 /// The queued requests of a scheduler, linked into bursts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bursts {
-    /// By tag; `None` for those that are not queued.
+    /// Queued requests by tag; `None` for other tags.
     members: Vec<Option<InBurst>>,
-    /// Requests that no queued one continues, by their ends; a table for each kind, as one continues
-    /// only its like.
+    /// Requests without a queued successor, by their ends. There is a table for each operation, since
+    /// a request only continues requests of its own operation.
     ends: [LbaTable; 4],
 }
 
 impl Bursts {
-    /// The queued request that `new` continues, if none does yet.
+    /// Returns the queued request that `new` continues, if no queued request continues it yet.
     pub fn continued_by(&self, new: &Request) -> Option<Tag> {
         let start = new.extent.start;
         self.ends[new.op as usize].first_at(start)
     }
 
-    /// Adds a request that is queued now, and continues `before`.
+    /// Adds a request that is queued now. It continues `before`.
     pub fn insert(&mut self, request: &Request, before: Option<Tag>) {
         let at = request.tag.index();
         if at >= self.members.len() {
@@ -57,7 +57,7 @@ impl Bursts {
         }
     }
 
-    /// Removes a request that is no longer queued. Returns the one that continues it.
+    /// Removes a request that is no longer queued. Returns the request that continues the removed one.
     pub fn remove(&mut self, tag: Tag) -> Option<Tag> {
         let member = self.members.get_mut(tag.index())?.take()?;
         match member
@@ -73,7 +73,7 @@ impl Bursts {
         member.next
     }
 
-    /// A queued request has grown, or has taken another into itself.
+    /// Notes that a queued request has grown, alone or by another queued request.
     pub fn grown(&mut self, tag: Tag, extent: Extent) {
         let Some(member) = self.members.get_mut(tag.index()).and_then(Option::as_mut) else {
             return;
@@ -81,7 +81,8 @@ impl Bursts {
         let (before, old, end) = (member.before.take(), member.end, extent.end());
         member.end = end;
         let ends = &mut self.ends[member.op as usize];
-        // What it continued ends elsewhere if it has grown at its front; if not, it is found again.
+        // If the request has grown at its front, it no longer begins at the end of its predecessor.
+        // The check below restores the link if it still holds.
         if old != end {
             match member.next.take() {
                 Some(next) => {
@@ -119,7 +120,7 @@ impl Bursts {
         self.members.get(tag.index())?.as_ref()
     }
 
-    /// Nothing continues `tag` any more.
+    /// Notes that no request continues `tag` any more.
     fn unlink_next(&mut self, tag: Option<Tag>) {
         if let Some(tag) = tag
             && let Some(member) = self.members[tag.index()].as_mut()

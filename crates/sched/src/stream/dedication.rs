@@ -1,4 +1,4 @@
-//! A disk that serves one stream alone, by order of whoever coordinates several disks.
+//! Dedication of a disk to one stream, by order of a coordinator of several disks.
 
 use crate::Tag;
 use alloc::collections::VecDeque;
@@ -7,7 +7,7 @@ use headtime_units::Time;
 /// The marked requests of a disk that is dedicated to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dedication {
-    /// End of the dedication; in the past if there is none.
+    /// End of the dedication. In the past while the disk is not dedicated.
     until: Time,
     /// Queued requests in the order in which they go.
     marked: VecDeque<Tag>,

@@ -1,5 +1,4 @@
-//! Holding the disk for a request that has not arrived: the part that does not depend on how the request
-//! is foreseen.
+//! Holding the disk for a request that has not arrived: the part that does not depend on the method of prediction.
 
 use super::dedication::Dedication;
 use crate::jiffies::Hz;
@@ -12,70 +11,70 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
-/// How long to hold the disk at a stretch when the end is an event rather than a time.
+/// Time for which the disk is held at a stretch if the end is an event rather than a time.
 pub(crate) const FAR: Nanos = Nanos::from_secs(1);
 
-/// Knows something of requests to come: for which new request the disk should have waited, and
-/// whether to wait.
+/// Prediction of requests to come: decides if the disk should wait, and which new request the disk should have waited
+/// for.
 ///
-/// The *tail* is the request handed out last. `pending` gives the address of what the elevator
-/// would serve behind the tail; it is asked only when needed.
+/// The *tail* is the request handed out last. `pending` returns the address of the request that the elevator would
+/// serve behind the tail. It is called only when needed.
 pub trait Foresight {
-    /// A request arrives. Returns true if the disk may be held behind the tail for this request; it
-    /// then replaces any request that came earlier and was held for.
+    /// Notes an arrival. Returns true if the disk may be held behind the tail for this request. The request then
+    /// replaces any earlier request that the disk was held for.
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
-    /// Returns true if [`Foresight::arrived`] would say yes to `request`.
+    /// Returns true if [`Foresight::arrived`] would return true for `request`.
     fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
-    /// A request is handed out, and is the tail from now on. Returns the number of the run that it
-    /// belongs to. As long as this number stays the same, the disk serves one stream.
+    /// Notes that a request is handed out. This request is the tail from now on. Returns the number of the request's
+    /// run. As long as this number stays the same, the disk serves one stream.
     fn handed_out(&mut self, now: Time, request: &Request) -> u64;
 
-    /// A request that was handed out is over.
+    /// Notes that a request that was handed out is done.
     fn completed(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>);
 
-    /// Until when the disk should be held behind the tail rather than serve `next`, as far as is
-    /// known at `now`. Returns `None` if it should not be held. `next` is the request that was
-    /// awaited, if that `came`, or else the elevator's candidate.
+    /// Returns the time until which the disk should be held behind the tail rather than serve `next`, by the knowledge
+    /// at `now`. `None` if the disk should not be held. If `came`, `next` is the request that was awaited. Otherwise
+    /// `next` is the elevator's candidate.
     fn hold(&mut self, now: Time, next: &Request, came: bool) -> Option<Time>;
 
-    /// The queued request that goes right behind the tail, wherever the elevator has it.
+    /// Returns the queued request that goes right behind the tail, past the elevator's order.
     fn follower(&self) -> Option<Tag> {
         None
     }
 
-    /// A queued request has grown: it is `grown` now.
+    /// Notes that a queued request has grown to `grown`.
     fn merged(&mut self, _grown: &Request) {}
 
-    /// The queued request `gone` became part of the queued request `kept`.
+    /// Notes that the queued request `gone` became part of the queued request `kept`.
     fn fused(&mut self, kept: Tag, gone: Tag);
 
-    /// The queued request `tag` has been withdrawn and is served elsewhere.
+    /// Notes that the queued request `tag` has been withdrawn and is served elsewhere.
     fn withdrawn(&mut self, tag: Tag);
 
-    /// Somebody knows of a request that will come.
+    /// Notes a request that is certain to come.
     fn foretold(&mut self, _now: Time, _request: &Foretold) {}
 
     /// Forgets everything.
     fn reset(&mut self);
 
-    /// Returns the number of streams that were waited for so far, and of those that may still go on.
+    /// Returns the number of streams that the disk has waited for so far, and the number of those that may still go on.
     fn streams(&self) -> (u64, u64) {
         (0, 0)
     }
 }
 
-/// Where a request is.
+/// Location of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nowhere, or in the drive after it was in the elevator.
+    /// Nowhere, or in the drive after a time in the elevator.
     Gone,
     /// In the elevator.
     InElevator,
-    /// It is the next one.
+    /// Held back as the next request.
     Held,
-    /// In the drive, without having been in the elevator.
+    /// In the drive, without a time in the elevator.
     Bypassed,
 }
 
@@ -84,15 +83,15 @@ struct FrameEntry {
     stage: Stage,
     arrival: Time,
     turn: u64,
-    /// Behind its last sector.
+    /// End of the request.
     end: Lba,
 }
 
-/// Turns an elevator and a foresight into a scheduler that may wait.
+/// A scheduler that may wait, built from an elevator and a foresight.
 ///
-/// All such schedulers share four rules. An urgent candidate of the elevator goes at once. A stream is
-/// served for at most a slice of time while others are pending. The request that was waited for bypasses
-/// the elevator. While a [`Directive`] dedicates the disk, only marked requests go, and nothing is foreseen.
+/// All such schedulers share four rules. An urgent candidate of the elevator goes at once. A stream is served for at
+/// most a slice of time while other requests are pending. An awaited request bypasses the elevator. While a
+/// [`Directive`] dedicates the disk, only marked requests go, and the foresight is not used.
 #[derive(Clone, Debug)]
 pub struct Anticipating<E, F> {
     elevator: E,
@@ -100,28 +99,29 @@ pub struct Anticipating<E, F> {
     slice: Nanos,
     /// Slices end at ticks of a timer, if there is one.
     hz: Option<Hz>,
-    /// Behind the last request handed out.
+    /// The head behind the last request handed out.
     head: HeadState,
-    /// Where a tracker has the head, for the elevator's next choice. What is foreseen and held goes by the requests handed
-    /// out: one that the drive's buffer serves leaves the head where it is, but its stream goes on behind it.
+    /// The head by a tracker, for the elevator's next choice. The foresight uses the requests handed out instead: if
+    /// the drive's buffer serves a request, the head stays where it is, but the request's stream continues behind the
+    /// request.
     tracked: Option<HeadState>,
-    /// What was waited for, and goes next.
+    /// The request that was awaited, and goes next.
     held: Option<Request>,
-    /// The run that is served, and since when.
+    /// The run that is served, and its start.
     run: (u64, Time),
     /// By tag.
     members: Vec<FrameEntry>,
     turns: u64,
     now: Time,
     waits: Waits,
-    /// What is held, if it came during the wait.
+    /// The held request, if it came during the wait.
     came: Option<Tag>,
-    /// Orders of whoever coordinates several disks. While the disk is dedicated, nothing is held.
+    /// Orders of a coordinator of several disks. While the disk is dedicated, no request is held.
     dedication: Dedication,
 }
 
 impl<E: Elevator, F: Foresight> Anticipating<E, F> {
-    /// With the head at sector 0 and nothing known of the past.
+    /// Builds a scheduler with the head at sector 0 and no history.
     pub(crate) fn with(
         elevator: E,
         foresight: F,
@@ -162,7 +162,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         }
     }
 
-    /// Returns the time at which the served stream must let go of the disk if anything else is pending.
+    /// Returns the time at which the served stream must release the disk if another request is pending.
     fn slice_end(&self) -> Time {
         match self.hz {
             Some(hz) => hz.fires(self.run.1, hz.ticks(self.slice)),
@@ -170,16 +170,16 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         }
     }
 
-    /// Returns true if a request that was waited for may go ahead of what the elevator has.
+    /// Returns true if an awaited request may overtake the elevator's requests.
     fn may_bypass(&self, now: Time) -> bool {
         now < self.slice_end()
     }
 
-    /// Returns true if a new request may become part of one that waits in the elevator. `continues`
-    /// says whether it goes on where that one ends.
+    /// Returns true if a new request may become part of a request that waits in the elevator. `continues` is true if
+    /// the new request begins at the end of that request.
     ///
-    /// A request that the disk waits for would wait there, inside another one. But nothing is
-    /// nearer than the request that it continues, unless the tail ends there too.
+    /// A request that the disk waits for would then wait inside another request. But the nearest request is the one
+    /// that it continues, unless the tail ends there too.
     fn may_wait_within(&self, new: &Request, continues: bool) -> bool {
         let now = self.now.max(new.arrival);
         let pending = pending(&self.elevator, now, &self.head);
@@ -188,7 +188,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         continues || !(self.may_bypass(now) && awaits())
     }
 
-    /// The held request joins those that wait in the elevator.
+    /// Inserts the held request into the elevator.
     fn give_back(&mut self, now: Time) {
         if let Some(held) = self.held.take() {
             self.members[held.tag.index()].stage = Stage::InElevator;
@@ -210,7 +210,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         Dispatch::Request(request)
     }
 
-    /// The elevator's choice goes, and the held request joins those that wait in the elevator.
+    /// Hands out the elevator's choice, and inserts the held request into the elevator.
     fn let_go(&mut self, now: Time) -> Dispatch {
         let request = self.elevator.take(now, &self.elevator_head());
         let request = request.expect("it was peeked at");
@@ -218,7 +218,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         self.hand_out(now, request, Stage::Gone)
     }
 
-    /// A request that waits in the elevator goes, whichever the elevator would serve.
+    /// Hands out a request that waits in the elevator, even if the elevator would choose another.
     fn take_out(&mut self, now: Time, tag: Tag, candidate: Option<Request>) -> Dispatch {
         if candidate.is_some_and(|candidate| candidate.tag == tag) {
             let request = self.elevator.take(now, &self.elevator_head());
@@ -247,7 +247,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
         Dispatch::IdleUntil(until.min(expires))
     }
 
-    /// Chooses what is next. Holds the disk only if `may_hold`.
+    /// Chooses the next request. Holds the disk only if `may_hold`.
     fn choose(&mut self, now: Time, may_hold: bool) -> Dispatch {
         self.now = now;
         let candidate = self.elevator.peek(now, &self.elevator_head());
@@ -289,7 +289,7 @@ impl<E: Elevator, F: Foresight> Anticipating<E, F> {
     }
 }
 
-/// The address of what an elevator would serve.
+/// Returns the address of the elevator's choice.
 fn pending<E: Elevator>(elevator: &E, now: Time, head: &HeadState) -> impl Fn() -> Option<Lba> {
     move || {
         let candidate = elevator.peek(now, head)?;
@@ -387,8 +387,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
         let new_is_queued = matches!(self.stage(new.tag), Stage::InElevator | Stage::Held);
         match self.stage(queued) {
-            // Of two queued requests, one cannot leave the elevator, or where it is held, for the
-            // other.
+            // Of two queued requests, neither can leave its place, in the elevator or held, for the other.
             Stage::Held => !new_is_queued,
             _ if self.stage(new.tag) == Stage::Held => false,
             _ if !self.elevator.may_merge(queued, new) => false,
@@ -416,7 +415,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
                 };
                 match (waiting, held) {
                     (Partners::Only([one, None]), held) => Partners::Only([one, held]),
-                    // Any, as far as this can say: nobody is vetoed by that.
+                    // The answer `Any` vetoes no merge. `may_merge` decides.
                     (_, Some(_)) => Partners::Any,
                     (waiting, None) => waiting,
                 }
@@ -449,8 +448,8 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         }
     }
 
-    /// If the request is held, it has come: the wait for it is over. A wait for another request goes on.
-    /// What that one has to beat stays what it was, also if the withdrawn request was it.
+    /// A withdrawal of the held request ends the wait, since the request has come. A wait for another request goes on.
+    /// Its limit stays the same, even if the limit came from the withdrawn request.
     fn withdraw(&mut self, tag: Tag) -> Request {
         let request = match self.held.take_if(|held| held.tag == tag) {
             Some(held) => held,

@@ -9,30 +9,30 @@ use headtime_units::{Lba, Nanos, Time};
 /// A request that was handed out and has no child so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parent {
-    /// Its turn among those handed out.
+    /// Position in the order of handing out.
     pub turn: u64,
-    /// Its name, for as long as it is in the drive.
+    /// Tag of the request, valid while the request is in the drive.
     pub tag: Tag,
-    /// Behind its last sector, where the head is left.
+    /// End of the request, where the head is left.
     pub end: Lba,
-    /// When it counts as completed; [`Time::NEVER`] until that is known, so that nothing has passed
-    /// since.
+    /// Time at which the request counts as completed. [`Time::NEVER`] until this is known, so that
+    /// no time has passed since.
     pub since: Time,
-    /// The service time of what the elevator would have served instead of its child; not known
-    /// while it is the tail and in the drive.
+    /// Service time of the request that the elevator would have served instead of the child. `None`
+    /// while this request is the tail and in the drive.
     pub limit: Option<Nanos>,
-    /// How many requests its stream has, up to it.
+    /// Size of the stream up to this request.
     pub size: u64,
-    /// Which stream that is.
+    /// Number of the stream.
     pub stream: u64,
-    /// The end of the time in which a child can come, which [`Parents`] works out;
-    /// [`Time::NEVER`] while it is not known when that begins.
+    /// End of the time in which a child can come, computed by [`Parents`]. [`Time::NEVER`] while
+    /// the start of this time is not known.
     pub deadline: Time,
 }
 
 impl Parent {
-    /// Works out the deadline. A request takes at least `least` itself. So one that comes in the
-    /// last part of the limit cannot satisfy the inequality, wherever it is. With a timer that
+    /// Computes the deadline. A child takes at least `least` itself. A child that comes in the last
+    /// part of the limit therefore cannot satisfy the inequality at any address. With a timer that
     /// ticks, the time ends when the timer fires.
     fn schedule(&mut self, least: Nanos, hz: Option<Hz>) {
         self.deadline = match (self.limit, hz) {
@@ -45,7 +45,7 @@ impl Parent {
     }
 }
 
-/// Requests that may have a child, in order of deadline, the next one last.
+/// Requests that may have a child, in order of deadline. The earliest deadline is last.
 #[derive(Clone, Debug)]
 pub(crate) struct Parents {
     rule: StreamRule,
@@ -53,8 +53,9 @@ pub(crate) struct Parents {
     all: Vec<Parent>,
 }
 
-/// The most requests that may have a child. Those in the drive are among them, and a drive takes
-/// 256 at most. If there are more, the one with the nearest deadline goes.
+/// Largest number of requests that may have a child. Requests in the drive are among them, and a
+/// drive takes 256 at most. If this number is exceeded, the request with the earliest deadline is
+/// removed.
 pub(crate) const PARENTS_MAX: usize = 256;
 
 impl Parents {
@@ -74,12 +75,12 @@ impl Parents {
         &self.rule
     }
 
-    /// Returns true if the stream of a request is waited for.
+    /// Returns true if the stream of a request is established.
     pub fn established(&self, parent: &Parent) -> bool {
         self.rule.is_established(parent.size)
     }
 
-    /// Adds one that was handed out last.
+    /// Adds the request that was handed out last.
     pub fn push(&mut self, mut parent: Parent) {
         if self.all.len() == PARENTS_MAX {
             self.all.pop();
@@ -111,7 +112,7 @@ impl Parents {
         self.all.remove(at)
     }
 
-    /// Changes one, whose deadline follows from the rest.
+    /// Changes a parent and recomputes its deadline.
     pub fn change(&mut self, at: usize, change: impl FnOnce(&mut Parent)) {
         let mut parent = self.all.remove(at);
         change(&mut parent);
@@ -119,7 +120,7 @@ impl Parents {
         self.place(parent);
     }
 
-    /// Gives those whose time has passed their second chance, or lets them go.
+    /// Gives parents with a past deadline their second chance, or removes them.
     pub fn expire(&mut self, now: Time) {
         while let Some(first) = self.all.last()
             && first.deadline <= now
@@ -131,9 +132,9 @@ impl Parents {
         }
     }
 
-    /// The nearest of the possible parents of a request that comes at `start` now. `limit` stands
-    /// for the tail's while it has none. Of two that are as near, the one with the longer stream is
-    /// taken, then the later one.
+    /// Returns the nearest of the possible parents of a request that comes at `start` now. `limit`
+    /// returns the tail's limit while the tail has none. Of two equally near parents, the one with
+    /// the longer stream is taken, then the later one.
     pub fn nearest(
         &self,
         now: Time,
@@ -162,8 +163,8 @@ impl Parents {
         nearest.map(|(_, at)| at)
     }
 
-    /// Gives a stream that is longer than it need be more time once. The stream has to earn that
-    /// again.
+    /// Grants a stream beyond the threshold more time once. The stream then has to earn the next
+    /// chance again.
     fn second_chance(&self, parent: &mut Parent) -> bool {
         let Some(limit) = parent.limit else {
             return true;

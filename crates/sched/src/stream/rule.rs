@@ -4,10 +4,10 @@ use crate::ServiceCurve;
 use alloc::sync::Arc;
 use headtime_units::{Lba, Millionths, Nanos};
 
-/// The rule by which a request is the child of an earlier one, and a stream is established:
+/// The rule that makes a request the child of an earlier one, and a stream established:
 ///
 /// ```text
-/// wait + service(end of the parent, child) < limit = service(end of the parent, what is pending)
+/// wait + service(end of the parent, child) < limit = service(end of the parent, pending)
 /// ```
 #[derive(Clone, Debug)]
 pub struct StreamRule {
@@ -35,8 +35,8 @@ impl StreamRule {
         }
     }
 
-    /// The rule of the virtual disk whose addresses are striped over `disks` such disks. The threshold is that many times
-    /// higher (section 2.2). Service times are those of a disk, for [places](StreamRule::place).
+    /// The rule of a virtual disk with addresses striped over `disks` disks. The threshold is multiplied by `disks`
+    /// (section 2.2). Service times are those of a single disk, for [places](StreamRule::place).
     #[must_use]
     pub fn striped(self, disks: u64) -> StreamRule {
         StreamRule {
@@ -46,7 +46,7 @@ impl StreamRule {
         }
     }
 
-    /// Requests from which on a stream is established.
+    /// Least number of requests of an established stream.
     pub fn threshold(&self) -> u64 {
         self.threshold
     }
@@ -72,31 +72,31 @@ impl StreamRule {
         self.curve.service(from, to)
     }
 
-    /// The limit behind a completed request that ends at `from`, if the elevator would serve what is at `pending`.
+    /// Returns the limit behind a completed request that ends at `from`, if the elevator would serve a request at
+    /// `pending`.
     pub fn limit(&self, from: Lba, pending: Option<Lba>) -> Nanos {
         pending.map_or(self.mean, |to| self.service(from, to))
     }
 
-    /// The limit behind a request that is in the drive, if the elevator would serve what is at `pending`.
+    /// Returns the limit behind a request in the drive, if the elevator would serve a request at `pending`.
     ///
-    /// If nothing is pending, the next request is either one of the stream or somebody else's, and
-    /// the nearer of the two can no longer be waited for. So only a request counts that can hardly
-    /// be near by chance.
+    /// If nothing is pending, the next request belongs either to the stream or to another client. The scheduler cannot
+    /// wait any more for the nearer of the two. So the limit admits only a request that can hardly be near by chance.
     pub fn limit_in_flight(&self, from: Lba, pending: Option<Lba>) -> Nanos {
         pending.map_or(self.near, |to| self.service(from, to))
     }
 
-    /// Returns true if a request to come can be nearer than one of this service time.
+    /// Returns true if a later request can be nearer than a request of this service time.
     pub fn leaves_room(&self, limit: Nanos) -> bool {
         limit > self.least
     }
 
-    /// Returns true if a stream of this size is waited for.
+    /// Returns true if a stream of this size is established.
     pub fn is_established(&self, size: u64) -> bool {
         size >= self.threshold
     }
 
-    /// The longer limit that a stream gets once, if it has `1 + tolerance` times as many requests as the threshold.
+    /// Returns the longer limit of a second chance. A stream needs `1 + tolerance` times the threshold in size.
     pub fn second_chance(&self, size: u64, limit: Nanos) -> Option<Nanos> {
         const ONE: u128 = 1_000_000;
         let more = ONE + u128::from(self.tolerance.0);

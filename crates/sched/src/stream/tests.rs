@@ -10,7 +10,7 @@ use std::format;
 use std::string::String;
 use std::vec;
 
-/// 1 ms up to 100 sectors away, 5 ms at 1,000, 10 ms from 100,000 on; its mean is near 12 ms.
+/// Returns a curve: 1 ms up to 100 sectors away, 5 ms at 1,000, 10 ms from 100,000 on. The mean is near 12 ms.
 pub fn curve() -> Arc<ServiceCurve> {
     let points = vec![
         (Sectors::new(0), Nanos::from_millis(1)),
@@ -22,21 +22,21 @@ pub fn curve() -> Arc<ServiceCurve> {
     Arc::new(ServiceCurve::new(points, ServiceCurve::BACKWARD).expect("a curve"))
 }
 
-/// Drives a scheduler with a disk that takes the time of the curve, at a depth, in order, with
-/// requests that come at given times; what it did is text, a step each: `3@12` is request 3 handed
-/// out at 12 ms, `12-15` that it was held from 12 to 15 ms.
+/// Drives a scheduler with a disk that follows the curve, at a depth, in order. Requests come at given times. The steps
+/// are recorded as text: `3@12` means that request 3 was handed out at 12 ms, `12-15` that the disk was held from 12 to
+/// 15 ms.
 pub struct World<S> {
     pub sched: S,
     pub depth: usize,
-    /// What is told ahead, and when: before anything else at that time is decided.
+    /// Foretold requests by time. They are announced before any other decision at that time.
     pub tell_at: Vec<(Time, Vec<Foretold>)>,
     curve: Arc<ServiceCurve>,
     head: Lba,
     now: Time,
-    /// In the drive: when it is done, and what.
+    /// Requests in the drive, with their completion times.
     drive: Vec<(Time, Request)>,
     pub held: Option<(Time, Time)>,
-    /// What each access takes beyond the curve.
+    /// Time of each access beyond the curve.
     slow: Nanos,
     steps: String,
 }
@@ -107,7 +107,7 @@ impl<S: Scheduler> World<S> {
         }
     }
 
-    /// Runs until `until`, then lets these requests come.
+    /// Runs until `until`, then inserts these requests.
     pub fn arrive(&mut self, until: Time, requests: &[Request]) {
         self.run(until);
         for request in requests {
@@ -134,7 +134,7 @@ impl<S: Scheduler> World<S> {
         self.now = self.now.max(until);
     }
 
-    /// Runs through requests: tag, address, and when it comes in milliseconds.
+    /// Runs through requests: tag, address, and arrival in milliseconds.
     pub fn through(mut self, arrivals: &[(u32, u64, u64)]) -> String {
         for (tag, lba, ms) in arrivals {
             self.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
@@ -157,8 +157,8 @@ fn noop(config: StreamConfig) -> World<Stream<Noop>> {
     World::new(Stream::new(Noop::new(), config, curve()))
 }
 
-/// A sequential stream from 500,000 on, of which each request comes 1 ms after the one before is
-/// done, and a request at 0 that comes while the fourth is served.
+/// A sequential stream from 500,000 on. Each request comes 1 ms after the completion of the preceding one. A request at
+/// 0 comes while the fourth is served.
 const STREAM: [(u32, u64, u64); 8] = [
     (10, 500_000, 0),
     (11, 500_008, 11),
@@ -172,7 +172,7 @@ const STREAM: [(u32, u64, u64); 8] = [
 
 #[test]
 fn an_established_stream_is_waited_for() {
-    // The fifth: 16 ms + 15 ms backward, less the 1 ms that a child takes itself.
+    // The wait for the fifth request: 15 ms backward from 16 ms on, less the 1 ms that a child takes itself.
     assert_eq!(
         noop(StreamConfig::DEFAULT).through(&STREAM[..5]),
         "10@0 11@11 12@13 13@15 16-30 1@30"
@@ -193,7 +193,8 @@ fn with_a_timer_a_wait_and_a_slice_end_at_ticks() {
         };
         noop(config).through(&STREAM[..5])
     };
-    // 14 ms are three ticks of 4 ms, one of 10 ms, of which 6 have passed at 16 ms, and 14 of 1 ms.
+    // 14 ms are three ticks of 4 ms, or 14 ticks of 1 ms. They are one tick of 10 ms, and 6 ms of this tick have passed
+    // at 16 ms.
     assert_eq!(steps(250, 124), "10@0 11@11 12@13 13@15 16-28 1@28");
     assert_eq!(steps(100, 124), "10@0 11@11 12@13 13@15 16-20 1@20");
     assert_eq!(steps(1_000, 124), "10@0 11@11 12@13 13@15 16-30 1@30");
@@ -228,7 +229,7 @@ fn a_long_stream_gets_a_second_chance() {
         noop(config).through(&STREAM[..7]),
         "10@0 11@11 12@13 13@15 16-17 14@17 18-19 15@19 20-34 1@34"
     );
-    // A child of the second chance finds a size of 4, so that its own wait has none: of 5.
+    // A child of the second chance has size 5, since its parent fell back to 4. So its own wait has no second chance.
     let mut late = STREAM;
     late[7].2 = 40;
     assert_eq!(
@@ -243,7 +244,7 @@ fn a_slice_ends_also_while_waiting() {
         slice: Nanos::from_millis(12),
         ..StreamConfig::DEFAULT
     };
-    // It began at 0 with the first of the stream.
+    // The slice began at 0 with the first request of the stream.
     assert_eq!(
         noop(config).through(&STREAM[..6]),
         "10@0 11@11 12@13 13@15 1@16 14@31"
@@ -277,7 +278,7 @@ fn what_expires_goes_at_once() {
     };
     let steps = world().through(&STREAM[..6]);
     assert_eq!(steps, "10@0 11@11 12@13 13@15 16-17 14@17 18-19 1@19");
-    // To the nanosecond.
+    // The wait ends at the exact nanosecond.
     let mut world = world();
     for (tag, lba, ms) in &STREAM[..5] {
         world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
@@ -303,11 +304,11 @@ fn a_wait_runs_from_completion() {
         world.arrive(at(11), &[read(1, 0, 11), read(11, 500_008, 11)]);
         world.through(&[])
     };
-    // Request 11 is in the drive from 11 ms on, for 1 ms by the curve and 1 or 3 in truth; 1 is 15 ms
-    // away, less the 1 that a child takes.
+    // Request 11 is in the drive from 11 ms on. It takes 1 ms by the curve and 1 or 3 in truth. Request 1 is 15 ms
+    // away, less the 1 ms that a child takes.
     for (slow_ms, until) in [(0, 26), (2, 28)] {
         for depth in [1, 2, 8] {
-            // With room in the drive, it is held back from there as well.
+            // If the drive has room, the request is also held back from the drive.
             let from = if depth == 1 { 12 + slow_ms } else { 11 };
             assert_eq!(
                 steps(depth, slow_ms),
@@ -352,14 +353,14 @@ fn a_request_extends_the_nearest_stream() {
         let at = parents.nearest(at(6), Lba::new(lba), |_| unreachable!("all have a limit"));
         at.map(|at| parents.get(at).turn)
     };
-    // The child of either is that of the nearer one, although it is older and its stream shorter.
+    // A child of both is the child of the nearer parent, even if that parent is older and its stream shorter.
     assert_eq!(nearest(&parents, 510), Some(2));
     assert_eq!(nearest(&parents, 10), Some(1));
-    // 6 ms after the second, a request that takes 5 is the first one's.
+    // 6 ms after the second parent, a request that takes 5 ms is a child of the first.
     assert_eq!(nearest(&parents, 1_500), Some(1));
     // Too far for both.
     assert_eq!(nearest(&parents, 500_000), None);
-    // As near as the first, within 100 sectors: the longer stream, then the later one.
+    // As near as the first parent, within 100 sectors: the longer stream, then the later parent.
     parents.push(parent(3, 50, 5, 8));
     assert_eq!(nearest(&parents, 60), Some(3));
     parents.push(parent(4, 40, 5, 8));
@@ -373,13 +374,13 @@ fn what_is_waited_for_takes_others_in_and_joins_nobody() {
         world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
     }
     world.run(at(16));
-    // One that is not waited for may join what is queued; the one that is may not.
+    // A request that is not awaited may join a queued request. An awaited request may not.
     let sched = &mut world.sched;
     assert!(sched.may_merge(Tag(1), &read(2, 8, 16)));
     let child = read(14, 500_032, 17);
     assert!(!sched.may_merge(Tag(1), &child));
     sched.insert(at(17), child);
-    // Held: others join it, but none that is queued itself, and it joins none.
+    // Others may join the held request, except for queued ones. The held request may join no other.
     assert!(sched.may_merge(Tag(14), &read(3, 500_040, 17)));
     assert!(!sched.may_merge(Tag(14), &read(1, 0, 15)));
     assert!(!sched.may_merge(Tag(1), &child));
@@ -391,8 +392,8 @@ fn what_is_waited_for_takes_others_in_and_joins_nobody() {
     }
 }
 
-/// Two windows of read-ahead: the second follows the first, which waits since its reader's slice has
-/// ended, and not the request of another reader that happens to be nearer than the next one's.
+/// Two windows of read-ahead. The second joins the first, which waits since its reader's slice has ended. It is not
+/// held as a child of another reader's request that happens to be near.
 #[test]
 fn what_continues_a_queued_request_and_not_the_tail_joins_it() {
     let mut world = noop(StreamConfig {
@@ -409,18 +410,18 @@ fn what_continues_a_queued_request_and_not_the_tail_joins_it() {
     world.arrive(at(15), &[read(14, 10_032, 15)]);
     world.run(at(17));
     let sched = &mut world.sched;
-    // The first of the others is in the drive, and the next is farther from there than this: it would
-    // be the child of that.
+    // Request 1 is in the drive, and the pending request is farther from its end than this request. By the inequality,
+    // this request would be a child of request 1.
     let second = read(15, 10_040, 17);
     let next = || Some(Lba::new(90_000));
     assert!(sched.foresight.awaits(at(17), &second, next));
     assert!(!sched.may_merge(Tag(2), &second));
     assert!(sched.may_merge(Tag(14), &second));
-    // And so it is once the queued request has grown and does not end there any more.
+    // The same holds once the queued request has grown and ends elsewhere.
     sched.merged(&grown(read(14, 10_032, 15), 10_032, 16));
     assert!(!sched.may_merge(Tag(14), &second));
     assert!(sched.may_merge(Tag(14), &read(16, 10_048, 17)));
-    // Where the tail ends, its child goes on, and not what ends there as well.
+    // If the queued request and the tail end at the same address, the new request continues the tail.
     sched.merged(&read(14, 0, 15));
     assert!(!sched.may_merge(Tag(14), &read(3, 8, 17)));
 }
@@ -455,7 +456,7 @@ fn a_held_request_that_is_withdrawn_has_ended_the_wait() {
     sched.insert(at(17), child);
     assert_eq!(sched.withdraw(Tag(14)), child);
     assert_eq!(sched.queued(), 1);
-    // A tag given again is a new request.
+    // A reused tag is a new request.
     assert!(sched.may_merge(Tag(1), &read(14, 8, 17)));
     assert_eq!(sched.dispatch(at(17)), Dispatch::Request(read(1, 0, 15)));
     let waits = sched.waits();
@@ -470,11 +471,11 @@ fn a_wait_goes_on_as_it_was_when_what_it_has_to_beat_is_withdrawn() {
     }
     world.run(at(16));
     let mut sched = world.sched;
-    // As far as the first, so that it is no child.
+    // The service time of request 2 equals that of request 1, so request 2 is no child.
     sched.insert(at(16), read(2, 100_000, 16));
     assert_eq!(sched.withdraw(Tag(1)), read(1, 0, 15));
     assert_eq!(sched.dispatch(at(16)), Dispatch::IdleUntil(at(30)));
-    // It is won by the child, whatever else leaves; then nothing is left to hold back.
+    // The child wins the wait, whatever other requests leave. Then nothing is left to hold back.
     let child = read(14, 500_032, 17);
     sched.insert(at(17), child);
     sched.withdraw(Tag(2));
@@ -499,7 +500,7 @@ fn a_follower_that_is_withdrawn_is_not_looked_for_in_the_elevator() {
     let third = read(4, 16, 0);
     assert_eq!(world.sched.foresight.bursts.continued_by(&third), None);
     world.sched.completed(at(1), &requests[0]);
-    // The second window is no child; one that comes can be.
+    // The second window is gone. The scheduler waits for a child.
     assert!(matches!(
         world.sched.dispatch(at(1)),
         Dispatch::IdleUntil(_)
@@ -509,7 +510,7 @@ fn a_follower_that_is_withdrawn_is_not_looked_for_in_the_elevator() {
 #[test]
 fn the_queue_of_parents_is_bounded() {
     let mut sched = Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
-    // Each before the one before, which is dearer than the mean.
+    // Each request lies before the preceding one, at more than the mean service time.
     let read = |tag: u32| read(tag, 1_000_000_000 * u64::from(400 - tag), 0);
     for tag in 0..400 {
         sched.insert(at(0), read(tag));
@@ -528,9 +529,9 @@ fn the_queue_of_parents_is_bounded() {
 
 #[test]
 fn two_readers_in_turn_are_not_each_others_stream() {
-    // A driver that commits one ahead has nothing pending when one reader's request comes while the
-    // other's is in the drive. Being nearer than the mean, it was taken for the other's child; no
-    // stream was held for, ever.
+    // A driver that commits one request ahead has nothing pending when one reader's request comes while the other
+    // reader's is in the drive. Without the strict limit, a request nearer than the mean would count as the other
+    // reader's child, and no stream would ever be established.
     let mut sched = Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
     let place = |turn: u64| 20_000 * (turn % 2) + 8 * (turn / 2);
     let mut first = |turn: u64| {
@@ -565,7 +566,7 @@ fn without_a_slice_it_is_its_elevator() {
         slice: Nanos::ZERO,
         ..StreamConfig::DEFAULT
     };
-    // 11 is the child of 10, and nothing is pending when it comes; 2 comes after it.
+    // Request 11 is the child of 10, and nothing is pending when it comes. Request 2 comes after it.
     let arrivals = [(10, 500_000, 0), (11, 500_008, 3), (2, 0, 4)];
     assert_eq!(noop(config).through(&arrivals), "10@0 11@10 2@11");
 }
@@ -593,7 +594,7 @@ fn what_was_waited_for_goes_past_the_elevator_up_to_the_end_of_the_slice() {
         world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
     }
     world.run(at(16));
-    // A slice that began at 0.
+    // The slice began at 0.
     let last = at(20).saturating_sub(Nanos::from_nanos(1));
     for (now, in_elevator) in [(last, 1), (at(20), 2)] {
         let mut sched = world.sched.clone();
@@ -612,7 +613,7 @@ fn of_two_that_fuse_the_longer_stream_goes_on_and_else_that_of_the_kept_one() {
     let mut sched = Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());
     sched.insert(at(0), read(0, 500_000, 0));
     assert!(matches!(sched.dispatch(at(0)), Dispatch::Request(_)));
-    // The second is a child of the one in the drive; the others are nobody's.
+    // The second request is a child of the one in the drive; the others have no parent.
     for (tag, lba) in [(1, 0), (2, 500_050), (3, 1_000_000)] {
         sched.insert(at(1), read(tag, lba, 1));
     }
@@ -650,7 +651,8 @@ fn a_request_that_has_grown_is_continued_where_it_ends_now() {
     assert_eq!(bursts.continued_by(&read(2, 108, 0)), None);
 }
 
-/// A request that the drive's buffer serves leaves the head where it was; the stream goes on behind it nevertheless.
+/// A request that the drive's buffer serves leaves the head at its place. The stream continues at the end of the
+/// request nevertheless.
 #[test]
 fn what_is_foreseen_goes_by_what_was_handed_out_wherever_the_head_is() {
     let new = || Stream::new(Noop::new(), StreamConfig::DEFAULT, curve());

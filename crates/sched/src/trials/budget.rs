@@ -8,13 +8,13 @@ use headtime_units::Millionths;
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     share: i64,
-    /// Most that can be left, and most that can be owed.
+    /// Largest amount that can be left, and largest debt.
     most: i64,
     pub left: i64,
 }
 
 impl Budget {
-    /// A budget without bounds, and with nothing left.
+    /// Builds a budget without bounds, and with nothing left.
     pub fn new(share: Millionths) -> Budget {
         Budget {
             share: share.0.cast_signed(),
@@ -23,7 +23,7 @@ impl Budget {
         }
     }
 
-    /// The same budget with a bound: its share of `horizon`, in ns. The budget is full.
+    /// Bounds the budget by its share of `horizon`, in ns. The budget is then full.
     pub fn within(self, horizon: i64) -> Budget {
         let most = self.share.saturating_mul(horizon);
         let left = most;

@@ -1,4 +1,4 @@
-//! What one choice serves in a span of time.
+//! The service of one choice in a span of time.
 
 /// Least completions of a turn, unless the turn lasts [`LONGEST`] times its length.
 const COMPLETIONS: u32 = 16;

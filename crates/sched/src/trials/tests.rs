@@ -11,7 +11,7 @@ struct World {
     trials: Trials,
     now: Time,
     lba: u64,
-    /// How long each choice had the say.
+    /// Time for which each choice was active.
     had: Vec<Nanos>,
 }
 
@@ -34,7 +34,7 @@ impl World {
         Request::new(Tag(tag), op, Extent::at(self.lba, 8), self.now)
     }
 
-    /// Serves for so long, where a request takes so many microseconds under each choice. Returns the requests.
+    /// Serves for `seconds`. A request takes `takes` microseconds under each choice. Returns the number of requests.
     fn serve(&mut self, seconds: u64, load: Load, takes: &[u64]) -> u64 {
         let end = self.now + Nanos::from_secs(seconds);
         let mut served = 0;
@@ -81,7 +81,7 @@ fn what_serves_most_is_kept_and_trials_cost_no_more_than_they_may() {
         let mut world = World::new(3, 10_000);
         let served = world.serve(100, Load::Random, &takes);
         assert_eq!(world.kept(), best, "{takes:?}");
-        // 1 % for trials, and as much again for the first of each and for the beginning.
+        // 1 % for trials, and as much again for the first trial of each and for the beginning.
         assert!(
             served >= 98_000 * 1_000 / takes[best],
             "{takes:?}: {served}"
@@ -100,16 +100,16 @@ fn a_choice_that_becomes_better_is_found() {
 
 #[test]
 fn a_sudden_fall_is_followed_by_a_trial_at_once() {
-    // Trials cost half of the time each, and nothing is paid for.
+    // Trials cost half of the time each, and the budget is empty.
     let mut world = World::new(2, 0);
     world.serve(10, Load::Random, &[1_000, 3_000]);
     assert_eq!(world.kept(), 0);
     world.serve(2, Load::Random, &[8_000, 3_000]);
     assert_eq!(world.kept(), 1);
-    // It ends as suddenly: that is no fall, and the way back has to be paid for.
+    // The change ends as suddenly. For the choice now in force this is no fall, so the way back needs the budget.
     let served = world.serve(1, Load::Random, &[1_000, 3_000]);
     assert!(served < 500, "{served}");
-    // Another one comes too soon, and the next one does not.
+    // A second fall comes too soon, and the next one does not.
     world.serve(1, Load::Random, &[1_000, 20_000]);
     assert_eq!(world.kept(), 1);
     world.serve(6, Load::Random, &[1_000, 3_000]);
@@ -149,12 +149,12 @@ fn writes_that_nobody_waits_for_are_a_load_of_their_own() {
     world.serve(10, Load::Random, &[1_000, 2_000]);
     world.serve(10, Load::Writes, &[2_000, 1_000]);
     assert_eq!((world.trials.load, world.kept()), (Load::Writes, 1));
-    // The first read ends it.
+    // The first read ends the load of writes.
     world.serve(1, Load::Random, &[1_000, 2_000]);
     assert_eq!((world.trials.load, world.kept()), (Load::Random, 0));
 }
 
-/// Serves for so long. Where it waits, the disk is held before each request, and this takes as long as the second says.
+/// Serves for `seconds`. While the disk may wait, it is held for `held` microseconds before each request.
 fn wait(
     trials: &mut Trials,
     now: &mut Time,
@@ -207,7 +207,7 @@ fn a_turn_begins_when_the_commands_of_the_choice_before_are_out_of_the_drive() {
     let held = world.request(1, Load::Random);
     world.arrived(&held);
     world.trials.handed_out(world.now, 1);
-    // With a command of another turn in the drive nothing is measured, so nothing ends a turn.
+    // With a command of another turn in the drive nothing is measured, so the turn cannot end.
     world.trials.begin(Phase::Tried(1));
     world.trials.since = Span::default();
     world.serve(5, Load::Random, &[1_000, 2_000]);
@@ -237,7 +237,7 @@ fn counts_of_what_is_there_follow_merges_withdrawals_swaps_and_foreign_commands(
     world.trials.handed_out(world.now, 2);
     world.trials.cleared();
     assert_eq!((world.trials.here, world.trials.in_drive), ([0, 0], 0));
-    // It was handed out before the swap, and the other by somebody else.
+    // The first request was handed out before the swap, and the second by another scheduler.
     let request = world.request(2, Load::Random);
     world.completed(&request);
     let request = world.request(900, Load::Random);

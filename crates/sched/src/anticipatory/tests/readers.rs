@@ -1,4 +1,4 @@
-//! Readers before a disk: how long each keeps it, and what that is worth.
+//! Readers of a disk: the length of their turns, and the gain of waiting.
 
 use super::*;
 
@@ -6,28 +6,28 @@ use super::*;
 #[derive(Clone, Copy)]
 struct Reader {
     process: u32,
-    /// Where it reads next.
+    /// Address of the next read.
     at: u64,
-    /// How long it takes from a request's completion to the next request.
+    /// Time from the completion of a request to the next request.
     think: Nanos,
-    /// How many requests it keeps outstanding.
+    /// Number of outstanding requests.
     ahead: usize,
 }
 
-/// What came of readers on a disk that needs `sequential` for a request where the last ended and
-/// 12 ms for any other.
+/// Result of a run of readers on a disk. A request at the end of the last request takes
+/// `sequential`, any other request takes 12 ms.
 #[derive(Default)]
 struct Outcome {
-    /// The process of each request, and when it completed.
+    /// Process and completion time of each request.
     served: Vec<(u32, Time)>,
-    /// How often the drive held requests of two processes.
+    /// Number of times that the drive held requests of two processes.
     mixed: usize,
-    /// How often it had nothing to do although requests were queued.
+    /// Number of times that the drive was idle although requests were queued.
     waits: usize,
 }
 
 impl Outcome {
-    /// How long each process was served before another was, without the first and the last turn.
+    /// Returns the lengths of the turns of the processes, without the first and the last turn.
     fn turns_ms(&self) -> Vec<u64> {
         let starts: Vec<Time> = (1..self.served.len())
             .filter(|at| self.served[*at].0 != self.served[*at - 1].0)
@@ -51,12 +51,12 @@ fn run(config: AnticipatoryConfig, depth: usize, sequential: Nanos, readers: &[R
         due.extend(vec![(at(1), index); reader.ahead]);
     }
     let mut free: Vec<u32> = (0..64).collect();
-    // Which reader asked, by tag.
+    // Reader of each request, by tag.
     let mut asked = vec![0; 64];
     let (mut drive, mut head, mut now) = (vec![], Lba::ZERO, at(1));
     let mut outcome = Outcome::default();
     while now < end {
-        // Who is woken by a completion asks again after the next decision.
+        // A process that a completion wakes asks again after the next decision.
         while let Some(&(done, request)) = drive.first()
             && done <= now
         {
@@ -127,7 +127,7 @@ fn two(think: Nanos, ahead: usize) -> [Reader; 2] {
 
 const THINK: Nanos = Nanos::from_micros(100);
 
-/// The turns of two readers, without the first ones, in which they are not known yet.
+/// Returns the turns of two readers. The first turns, with unknown processes, are left out.
 fn turns(hz: u64, think: Nanos, ahead: usize) -> Vec<u64> {
     let readers = two(think, ahead);
     let turns = run(ticking(hz), 1, Nanos::from_millis(2), &readers).turns_ms();
@@ -137,19 +137,21 @@ fn turns(hz: u64, think: Nanos, ahead: usize) -> Vec<u64> {
 
 #[test]
 fn two_readers_take_turns_of_an_expiry() {
-    // Of each a request is always queued that came before the last look: it goes at every look.
+    // A request that came before the last check is always queued for each reader. It goes at every
+    // check.
     for (hz, turn) in [(1_000, 125), (250, 124)] {
         for ms in turns(hz, THINK, 2) {
             assert!((turn..turn + 4).contains(&ms), "hz={hz}: {ms} ms");
         }
     }
-    // With one request at a time, that of the other came in the tick of the last look. If somebody
-    // looks one expiry later to the tick, it has not expired, and the turn is twice as long.
+    // With one request at a time, the other reader's request came in the tick of the last check. If
+    // the next check is exactly one expiry later, the request has not expired, and the turn is twice
+    // as long.
     let once_or_twice = |ms: u64| (125..129).contains(&ms) || (250..254).contains(&ms);
     let mixed = turns(1_000, THINK, 1);
     assert!(mixed.iter().all(|ms| once_or_twice(*ms)), "{mixed:?}");
     assert!(mixed.iter().any(|ms| *ms > 200) && mixed.iter().any(|ms| *ms < 200));
-    // With ticks of 4 ms and requests of 2 ms somebody always does.
+    // With ticks of 4 ms and requests of 2 ms the check is always exactly one expiry later.
     for ms in turns(250, Nanos::ZERO, 1) {
         assert!((248..252).contains(&ms), "{ms} ms");
     }
@@ -157,8 +159,9 @@ fn two_readers_take_turns_of_an_expiry() {
 
 #[test]
 fn a_wait_of_one_tick_is_cut_short_now_and_then() {
-    // Of a reader that thinks for a 40th of a tick about every 40th request comes after the tick
-    // under way, and its turn ends: here with each 20th, since the reader is in step with the timer.
+    // A reader thinks for a 40th of a tick, so about every 40th request comes after the current tick
+    // and ends the turn. Here this is every 20th request, since the reader is in step with the
+    // timer.
     for ms in turns(250, THINK, 1) {
         assert_eq!(ms, 52);
     }
@@ -175,7 +178,7 @@ fn waiting_keeps_two_readers_sequential() {
             .served
             .len()
     };
-    // Of 2 s, 952 requests of 2.1 ms at most, and 166 of 12 ms.
+    // In 2 s: 952 requests of 2.1 ms at most, or 166 requests of 12 ms.
     let (waiting, not) = (throughput(DEFAULT.antic_expire), throughput(Nanos::ZERO));
     assert!(waiting > 850, "{waiting}");
     assert!(not < 170, "{not}");
@@ -190,7 +193,7 @@ fn thinking_for_longer_than_the_wait_turns_waiting_off() {
     };
     let (short, long) = (waits(3), waits(10));
     assert!(short.0 > 300, "{short:?}");
-    // Only until the first thoughts were seen.
+    // The scheduler waits only until the first think times are known.
     assert!(long.0 <= 6, "{long:?}");
 }
 
@@ -199,7 +202,8 @@ fn far_readers_are_never_in_the_drive_together() {
     for hz in [250, 1_000] {
         let outcome = run(ticking(hz), 4, Nanos::from_millis(2), &two(THINK, 2));
         assert!(outcome.served.len() > 500);
-        // But for the first requests of each at 250, and where the age of a request counts.
+        // Exceptions are the first requests of each reader at 250 Hz, and requests served for their
+        // age.
         let turns = outcome.turns_ms().len();
         assert!(
             outcome.mixed <= 4 * (turns + 4),
@@ -223,6 +227,6 @@ fn streams_of_one_process_are_not_waited_for() {
     }
     let hidden = run(config, 1, Nanos::from_millis(2), &readers);
     assert!(known.waits > 800 && known.served.len() > 850);
-    // The other stream's request is always there, 12 ms away.
+    // The other stream's request is always queued, 12 ms away.
     assert_eq!((hidden.waits, hidden.served.len()), (0, 166));
 }

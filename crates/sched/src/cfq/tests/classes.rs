@@ -1,4 +1,4 @@
-//! Classes, and requests that nobody waits for.
+//! Classes, and asynchronous requests.
 
 use super::*;
 
@@ -23,14 +23,14 @@ fn what_nobody_waits_for_is_held_back_while_somebody_waits() {
 
 #[test]
 fn what_nobody_waits_for_has_turns_of_16_or_40_milliseconds() {
-    // How many of 40 writes are handed out in the first turn, one every so many milliseconds.
+    // Number of 40 writes that are handed out in the first turn, one every `gap` milliseconds.
     let first_turn = |others: bool, gap: u64| {
         let mut sched = fine();
         for tag in 0..40 {
             sched.insert(at(0), write(tag, 10_000 * u64::from(tag), 0));
         }
         if others {
-            // Somebody who does not take over.
+            // A process that does not take over.
             sched.insert(at(0), class(Class::IDLE, of(1, read(50, 90_000_000, 0))));
         }
         let mut count = 0;
@@ -50,7 +50,7 @@ fn what_nobody_waits_for_has_turns_of_16_or_40_milliseconds() {
     };
     assert_eq!(first_turn(true, 0), 16);
     assert_eq!(first_turn(false, 0), 40);
-    // From 8 to 48 ms; seen at the completion at 53.
+    // The slice is from 8 to 48 ms. The completion at 53 ms ends the turn.
     assert_eq!(first_turn(true, 9), 6);
 }
 
@@ -59,7 +59,7 @@ fn what_nobody_waits_for_is_not_starved() {
     let mut programs: Vec<Program> = [0, 1]
         .map(|p| Program::reader(p, 10_000_000 * u64::from(p)))
         .into();
-    // A hundred writers that are always there.
+    // A hundred writers that always have a request.
     programs.extend((0..100).map(|i| Program {
         op: Op::Write,
         think: Nanos::from_nanos(1),
@@ -70,8 +70,8 @@ fn what_nobody_waits_for_is_not_starved() {
     let writes: Vec<_> = turns.iter().filter(|(p, ..)| *p == 7).collect();
     assert!(writes.len() > 12, "{turns:?}");
     for pair in writes.windows(2) {
-        // A key that is 280 ms later, and the slice that is under way then. It is one write: the
-        // reader whose slice has just ended takes over with its next request.
+        // The key is 280 ms later, and the running slice comes on top. The turn is one write:
+        // the reader whose slice has just ended takes over with its next request.
         assert_eq!(pair[0].2, 1);
         let gap = pair[1].1 - pair[0].1;
         assert!(gap <= Nanos::from_millis(280 + 105), "{gap}: {turns:?}");
@@ -114,7 +114,7 @@ fn real_time_takes_the_disk_at_once_and_the_rest_of_the_slice_is_kept() {
     let urgent = class(Class::REAL_TIME, of(1, read(8, 90_000_000, 40)));
     sched.insert(at(40), urgent);
     assert_eq!(next(&mut sched, at(40)).map(|r| r.tag), Some(Tag(8)));
-    // The slice ran to 110: what is left of it delays the queue, as in 2.6.31.
+    // The slice ran to 110 ms. The remaining time delays the queue, as in 2.6.31.
     let interrupted = sched
         .contexts
         .find(0)

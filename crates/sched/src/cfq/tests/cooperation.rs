@@ -1,9 +1,10 @@
-//! Queues that give way to one that reads nearby.
+//! Queues that give way to a queue that reads nearby.
 
 use super::*;
 
-/// A reader that has read up to sector 1024 in `samples` requests of a millisecond each; while the last
-/// was in the drive, there came a request of a process whose turn is next, and one of another at `lba`.
+/// Returns the state after a reader has read up to sector 1024 in `samples` requests of a millisecond
+/// each. While the last request was in the drive, two more came: of a process whose turn is next, and
+/// of another process at `lba`.
 fn beside(samples: u64, lba: u64) -> Cfq {
     let mut sched = fine();
     for i in 0..samples {
@@ -56,17 +57,17 @@ fn cooperation_needs_a_regular_turn_in_between() {
     let mut sched = beside(8, 1_024);
     let now = at(7) + Nanos::from_micros(500);
     serve(&mut sched, 2, now, at(8));
-    // The first reader goes on where the second ended, and takes the disk back with that.
+    // The first reader continues at the end of the second, and thereby takes the disk back.
     let request = of(0, read(0, 1_032, 8));
     sched.insert(at(8), request);
     assert_eq!(next(&mut sched, at(8)), Some(request));
-    // The second goes on where the first ends, and had its turn that way already.
+    // The second reader continues at the end of the first, but already had a turn by cooperation.
     sched.insert(at(9), of(2, read(2, 1_040, 9)));
     sched.completed(at(10), &request);
     assert_eq!(sched.cooperator(), None);
     let until = idle_until(&mut sched, at(10)).expect("it waits for the first");
     assert_eq!(until, at(18));
-    // With its regular turn it may again.
+    // After its regular turn it may cooperate again.
     let mut order = Vec::new();
     let mut now = until;
     while order.last() != Some(&2) {

@@ -1,18 +1,19 @@
-//! Whether the drive queues: what is believed at first, how it is seen, and what follows from it.
+//! Detection of a queueing drive: the first assumption, the samples, and the consequences.
 
 use super::*;
 
 #[test]
 fn a_new_one_believes_of_the_drive_what_its_device_would_have_shown() {
     use crate::{Knowledge, NoPositioning, Spec};
-    // What the device takes at once, with one committed ahead; and whether it is taken to queue.
+    // Options, the number of requests that the device takes at once plus one committed ahead, and
+    // the assumption.
     for (options, handed_out_max, queues) in [
         ("", None, true),
         ("", Some(2), false),
         ("", Some(4), false),
         ("", Some(5), true),
         ("", Some(32), true),
-        // Four quanta of a queue that is alone are what is ever in the drive.
+        // A queue without competitors has at most four quanta in the drive.
         (":quantum=1", Some(32), false),
         (":quantum=2", Some(32), true),
     ] {
@@ -33,7 +34,8 @@ fn a_new_one_believes_of_the_drive_what_its_device_would_have_shown() {
             sched.drive.queues, queues,
             "{spec} {handed_out_max:?}, drained"
         );
-        // And so it is built: whoever seeks is waited for, or not.
+        // The built scheduler makes the same assumption: it waits for a seeking process only if
+        // the drive does not queue.
         let knowledge = Knowledge {
             handed_out_max,
             ..Knowledge::<NoPositioning>::default()
@@ -55,7 +57,7 @@ fn who_seeks_is_not_waited_for_if_the_drive_queues() {
 fn whether_the_drive_queues_is_seen_in_51_completions() {
     let mut sched = fine();
     assert!(sched.drive.queues, "assumed at first");
-    // Requests of one origin, with `queued` of them left at each completion.
+    // Completes requests of one origin, with `queued` requests left at each completion.
     let complete = |sched: &mut Cfq, depth: u32, queued: u32, count: u32| {
         for tag in 0..depth + queued {
             sched.insert(at(0), read(tag, 1_000 * u64::from(tag), 0));
@@ -96,7 +98,7 @@ fn a_drive_that_queues_is_taken_for_one_that_does_not() {
     let mut sched = fine();
     let given = run(&mut sched, &programs, 31, Nanos::from_secs(4));
     assert!(!sched.drive.queues);
-    // From then on, those that seek have slices too.
+    // After the detection, seeking processes have slices too.
     let turns = turns(&given);
     let late = turns.iter().filter(|(_, from, _)| *from > at(1_000));
     let counts: Vec<usize> = late.map(|(_, _, count)| *count).collect();

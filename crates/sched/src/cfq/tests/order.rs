@@ -1,4 +1,4 @@
-//! The order within a queue, and how much of it is in the drive at once.
+//! The order within a queue, and the number of its requests in the drive at once.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn one_origin_is_one_queue_in_elevator_order_with_16_in_the_drive() {
     assert_eq!(drive.len(), 16);
     let starts: Vec<u64> = drive.iter().map(|r| r.extent.start.get()).collect();
     assert_eq!(starts, (0..16).map(|i| i * 10_000).collect::<Vec<_>>());
-    // One comes back, one goes out.
+    // One request comes back, the next goes out.
     sched.completed(at(1), &drive.remove(0));
     assert_eq!(
         next(&mut sched, at(1)).map(|r| r.extent.start.get()),
@@ -79,13 +79,13 @@ fn expiry_is_looked_at_once_per_slice() {
         request.tag.0
     };
     let mut order: Vec<u32> = vec![serve_one(&mut sched, 125)];
-    // All have expired since; the sweep goes on regardless, until the slice is over.
+    // All requests have expired since. The sweep goes on regardless, until the slice is over.
     order.push(serve_one(&mut sched, 130));
     order.push(serve_one(&mut sched, 131));
     assert_eq!(order, [0, 1, 2]);
     sched.insert(at(132), read(8, 3_500, 132));
     sched.insert(at(133), read(9, 2_500, 133));
-    // The next slice begins at 225 ms, with the oldest, which is not the nearest.
+    // The next slice begins at 225 ms with the oldest request, which is not the nearest.
     order.push(serve_one(&mut sched, 224));
     order.push(serve_one(&mut sched, 226));
     assert_eq!(order[3..], [9, 3]);
@@ -103,7 +103,8 @@ fn merging_keeps_the_sweep_and_the_older_place() {
         let ms = u64::from(tag);
         sched.insert(at(ms), read(tag, lba, ms));
     }
-    // Grows in front and is next; then 216 becomes part of 208, and then that of what follows.
+    // Request 2 grows in front and is next. Then request 1 becomes part of request 3, which
+    // gets the start and the age of request 1.
     sched.merged(&grown(read(2, 400, 2), 50, 358));
     assert_eq!(sched.positions.first().map(|e| e.lba), Some(Lba::new(50)));
     sched.fused(Tag(3), Tag(1));
@@ -112,7 +113,7 @@ fn merging_keeps_the_sweep_and_the_older_place() {
     let order: Vec<(u32, Time)> = core::iter::from_fn(|| next(&mut sched, at(9)))
         .map(|request| (request.tag.0, request.arrival))
         .collect();
-    // Which of 100 and 208 follows is chosen from where the head was before 50..408: at 0.
+    // The choice between 100 and 208 counts from the head's place before 50..408: from 0.
     assert_eq!(order, [(2, at(2)), (0, at(0)), (3, at(1))]);
     assert_eq!(sched.contexts[CfqContextId(0)].requests, 3);
 }

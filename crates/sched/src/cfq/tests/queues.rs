@@ -1,4 +1,4 @@
-//! Which requests share a queue, and how queues and processes come and go.
+//! Queues of requests, and the life of queues and processes.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn requests_belong_to_queues_by_process_class_and_whether_somebody_waits() {
 fn idle_processes_are_forgotten_beyond_4096() {
     let mut sched = Cfq::default();
     let mut now = 0;
-    // Two that stay: one has a request, one was used just before.
+    // Two processes stay: one has a request, and one was used just before.
     sched.insert(at(0), of(1_000_000, read(9, 500_000_000, 0)));
     for process in 0..9_000_u32 {
         now += 200;
@@ -57,7 +57,7 @@ fn idle_processes_are_forgotten_beyond_4096() {
     let known = |process| sched.contexts.find(process).is_some();
     assert!(known(1_000_000) && known(8_999) && known(8_999 - 4_000));
     assert!(!known(0) && !known(8_999 - 4_096));
-    // Their queues are used again.
+    // The queues of forgotten processes are reused.
     let mut sched = sched.clone();
     assert!(sched.queues.add(Level::BestEffort).0 <= REMEMBERED_MAX as u32 + 3);
 }
@@ -72,7 +72,7 @@ fn draining_leaves_nothing_behind() {
     let tags: Vec<u32> = sched.drain().iter().map(|r| r.tag.0).collect();
     assert_eq!(tags, [1, 3, 2]);
     assert_eq!(sched.dispatch(at(4)), Dispatch::Empty);
-    // What was in the drive comes back and is not counted.
+    // The request that was in the drive comes back and does not count.
     sched.completed(at(5), &out);
     assert_eq!((sched.drive.holds, sched.queued()), (0, 0));
     sched.insert(at(6), out);

@@ -1,4 +1,4 @@
-//! Turns and their lengths: who is next, and for how long.
+//! Turns: their order and their lengths.
 
 use super::*;
 
@@ -11,8 +11,8 @@ fn equal_readers_take_turns_of_a_slice() {
         assert!(turns.len() > 20, "{turns:?}");
         for pair in turns.windows(2) {
             let (length, others) = (pair[1].1 - pair[0].1, pair[1].0 != pair[0].0);
-            // 2 ms to the first completion, and 100 ms less what was gone of its tick; then the
-            // request on which the slice ends, with the time to think before it.
+            // 2 ms to the first completion, and 100 ms less the elapsed part of its tick. Then
+            // the request that ends the slice, with the think time before it.
             let least = Nanos::from_millis(102 - tick);
             let most = Nanos::from_micros(102_000 + 2_050);
             assert!(others && least < length && length <= most, "{length}");
@@ -43,7 +43,7 @@ fn a_slice_is_counted_from_its_first_completion() {
     sched.insert(at(0), of(0, read(1, 8, 0)));
     sched.insert(at(0), of(1, read(2, 90_000_000, 0)));
     let first = next(&mut sched, at(0)).expect("the first");
-    // Before anything completed, no time counts.
+    // Before the first completion, no time counts.
     let second = next(&mut sched, at(300)).expect("the same queue");
     assert_eq!((first.tag, second.tag), (Tag(0), Tag(1)));
     sched.completed(at(400), &first);

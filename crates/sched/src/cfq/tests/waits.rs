@@ -1,4 +1,4 @@
-//! For whom the disk is kept free, and for how long.
+//! Processes for which the disk is kept free, and the length of the wait.
 
 use super::*;
 
@@ -6,19 +6,20 @@ use super::*;
 fn the_disk_is_kept_free_for_eight_milliseconds() {
     for (mut sched, expected) in [
         (fine(), at(18)),
-        // Two ticks of 4 ms; the one that is under way counts.
+        // Two ticks of 4 ms, including the current tick.
         (Cfq::default(), at(16)),
     ] {
         sched.insert(at(0), of(0, read(0, 0, 0)));
         sched.insert(at(0), of(1, read(1, 90_000_000, 0)));
         serve(&mut sched, 0, at(0), at(10));
         assert_eq!(idle_until(&mut sched, at(10)), Some(expected));
-        // Another process' request changes nothing, its own ends the wait.
+        // Another process's request changes nothing; the awaited process's request ends the
+        // wait.
         sched.insert(at(12), of(2, read(2, 80_000_000, 12)));
         assert_eq!(idle_until(&mut sched, at(12)), Some(expected));
         sched.insert(at(13), of(0, read(0, 8, 13)));
         serve(&mut sched, 0, at(13), at(14));
-        // Once the wait is over, the turn is the next one's.
+        // Once the wait is over, the next queue has its turn.
         let again = idle_until(&mut sched, at(14)).expect("it waits again");
         assert_eq!(next(&mut sched, again).map(|r| r.tag), Some(Tag(1)));
     }
@@ -29,7 +30,7 @@ fn the_disk_is_not_kept_free_while_anything_is_in_the_drive() {
     let mut sched = fine();
     sched.insert(at(0), write(0, 50_000_000, 0));
     let background = next(&mut sched, at(0)).expect("the write");
-    // Taking over from what nobody waits for.
+    // The reads take over from the asynchronous write.
     sched.insert(at(1), of(0, read(1, 0, 1)));
     sched.insert(at(1), of(1, read(2, 90_000_000, 1)));
     serve(&mut sched, 1, at(1), at(2));
@@ -57,7 +58,7 @@ fn who_seeks_is_waited_for_two_milliseconds_in_whole_ticks() {
             hz,
             ..CfqConfig::DEFAULT
         };
-        // In ticks of 10 ms the wait is never longer than for others: one tick.
+        // In ticks of 10 ms the wait is never longer than for other processes: one tick.
         let mut sched = seeking(Cfq::new(config), false);
         let until = idle_until(&mut sched, now).expect("it waits");
         assert_eq!(until, expected, "at {} Hz", hz.get());
@@ -79,11 +80,11 @@ fn who_thinks_long_is_not_waited_for() {
         }
         waits
     };
-    // Decided with the third sample, of which the first is no think time.
+    // The third sample decides. The first sample is no think time.
     let waits = waits_after(&mut sched, 12, 0);
     assert_eq!(waits[..2], [true, true]);
     assert!(waits[3..].iter().all(|waits| !waits), "{waits:?}");
-    // Who thinks less again is waited for again.
+    // If the process thinks less again, the scheduler waits for it again.
     let waits = waits_after(&mut sched, 1, 1_000);
     assert_eq!(waits.last(), Some(&true), "{waits:?}");
 }
@@ -107,11 +108,12 @@ fn a_wait_that_nobody_else_cares_about_leaves_the_turn_as_it_is() {
     sched.insert(at(0), of(0, read(0, 0, 0)));
     serve(&mut sched, 0, at(0), at(1));
     assert_eq!(sched.dispatch(at(1)), Dispatch::Empty);
-    // The wait is over at 9 ms, and nobody came.
+    // The wait is over at 9 ms, and no request came.
     sched.insert(at(20), of(0, read(0, 8, 20)));
     assert_eq!(sched.slice.and_then(|s| s.end), Some(Jiffies::new(101)));
     serve(&mut sched, 0, at(20), at(21));
-    // Another request ends it, since the wait is over; if that comes exactly then, too early.
+    // Another request ends the turn if the wait is over, from 29 ms on. At 28 ms the request
+    // is too early.
     for (comes, goes) in [(40, true), (29, true), (28, false)] {
         let mut sched = sched.clone();
         sched.insert(at(comes), of(1, read(1, 90_000_000, comes)));
@@ -162,12 +164,13 @@ fn a_wait_goes_on_when_others_are_withdrawn_and_when_its_own_request_did_not_end
     assert_eq!(idle_until(&mut sched, at(10)), Some(at(18)));
     assert_eq!(sched.withdraw(Tag(1)).tag, Tag(1));
     assert_eq!(sched.dispatch(at(11)), Dispatch::Empty);
-    // A page of its own, with nobody else there: the wait for more of them goes on.
+    // With no other process, a request of one page does not end the wait for further
+    // requests.
     sched.insert(at(12), of(0, read(0, 8, 12)));
     assert_eq!(sched.withdraw(Tag(0)).tag, Tag(0));
     sched.insert(at(14), of(1, read(1, 90_000_000, 14)));
     assert_eq!(idle_until(&mut sched, at(14)), Some(at(18)));
-    // And to its end, at which nothing is left that may not be left behind.
+    // The wait goes on to its end. Then no request keeps the turn alive.
     assert_eq!(next(&mut sched, at(18)).map(|r| r.tag), Some(Tag(1)));
 }
 

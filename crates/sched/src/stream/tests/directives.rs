@@ -1,4 +1,4 @@
-//! A scheduler that obeys whoever coordinates several disks.
+//! A scheduler that obeys a coordinator of several disks.
 
 use super::*;
 use crate::Directive;

@@ -1,8 +1,8 @@
-//! Requests that continue others which wait.
+//! Requests that continue other queued requests.
 
 use super::*;
 
-/// Two requests at a time that continue each other, which come while another reader's is served.
+/// Pairs of requests that continue each other, which come while another reader's request is served.
 const PAIRS: [(u32, u64, u64); 11] = [
     (1, 0, 0),
     (10, 500_000, 0),
@@ -28,12 +28,12 @@ fn requests_that_continue_a_queued_one_are_one_step_with_it() {
         };
         noop(config).through(&PAIRS)
     };
-    // The third pair is the third step, and is waited behind.
+    // The third pair is the third step, and the disk waits behind it.
     assert_eq!(
         steps(true),
         "1@0 10@1 11@11 2@12 12@22 13@37 3@38 14@48 15@63 64-66 16@66 67-76 4@76"
     );
-    // As printed, the second of each pair finds its parent queued, and begins anew.
+    // As printed, the second of each pair finds its parent queued, and starts a new stream.
     assert_eq!(
         steps(false),
         "1@0 10@1 11@11 2@12 12@22 13@37 3@38 14@48 15@63 4@64 16@74"
@@ -48,8 +48,8 @@ fn an_established_burst_goes_together() {
             burst,
             ..StreamConfig::DEFAULT
         };
-        // 1 keeps the drive busy; between the two that continue each other, in order of arrival, is
-        // another.
+        // Request 1 keeps the drive busy. In order of arrival, another request lies between the two that continue each
+        // other.
         noop(config).through(&[
             (1, 0, 0),
             (10, 500_000, 0),
@@ -61,7 +61,8 @@ fn an_established_burst_goes_together() {
     assert_eq!(steps(false), "1@0 1-10 10@10 20-29 2@29 39-53 11@53");
 }
 
-/// 11 continues 10, and 12 is near: it comes while 10 is in the drive and is its child, of another place than 11.
+/// Request 11 continues 10, and request 12 is near. Request 12 comes while 10 is in the drive and is its child, at
+/// another place than 11.
 const CHILD_BESIDE_A_FOLLOWER: [(u32, u64, u64); 5] = [
     (1, 0, 0),
     (10, 500_000, 0),
@@ -84,7 +85,7 @@ fn a_child_that_came_beside_a_follower_goes_right_behind_it() {
         steps(&CHILD_BESIDE_A_FOLLOWER),
         "1@0 1-10 10@10 11@20 12@21 22-31 2@31"
     );
-    // With nothing else pending it is not held back either.
+    // With nothing else pending, the child is not held back either.
     let alone: Vec<_> = CHILD_BESIDE_A_FOLLOWER
         .into_iter()
         .filter(|(tag, _, _)| *tag != 2)
@@ -92,7 +93,7 @@ fn a_child_that_came_beside_a_follower_goes_right_behind_it() {
     assert_eq!(steps(&alone), "1@0 1-10 10@10 11@20 12@21");
 }
 
-/// 10 is in the drive when the last one comes; 11 waits beside it, behind 2, which is far.
+/// Returns the steps when `last` comes while request 10 is in the drive. Request 11 waits behind 2, which is far.
 fn beside(eleven: Request, last: Request) -> String {
     let config = StreamConfig {
         threshold: 1,
@@ -127,7 +128,7 @@ fn a_request_that_continues_the_tail_and_a_queued_request_is_the_child_of_the_ta
 
 #[test]
 fn a_follower_that_the_elevator_would_choose_goes_before_a_child_that_came() {
-    // A curve on which what continues costs a turn, so that a child beside it can be nearer.
+    // A curve on which a continuing request costs a turn, so that a child at a small distance can be nearer.
     let points = vec![
         (Sectors::new(0), Nanos::from_millis(6)),
         (Sectors::new(16), Nanos::from_millis(1)),
