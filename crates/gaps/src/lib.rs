@@ -319,7 +319,18 @@ impl<P: Passing> Freeblock<P> {
 
     /// Makes the whole blocks of an extent unwanted. Returns the number of blocks that were wanted.
     pub fn skip(&mut self, extent: Extent) -> u64 {
-        self.wanted.take(&self.model, extent)
+        let skipped = self.wanted.take(&self.model, extent);
+        self.keep_unread_suspects();
+        skipped
+    }
+
+    /// Keeps those suspects that are wanted or on their way.
+    fn keep_unread_suspects(&mut self) {
+        let (wanted, in_flight) = (&self.wanted, &self.in_flight);
+        self.suspects.retain(|block| {
+            wanted.has(block.get() / wanted.block())
+                || in_flight.iter().any(|asked| asked.blocks.contains(block))
+        });
     }
 
     /// Notes a client's request that is done without counting its blocks as read. [`Background::seen`] includes this call.
@@ -686,6 +697,7 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
             let taken = whole + self.take_parts(extent);
             self.stats.read_by_others += taken;
             if taken > 0 {
+                self.keep_unread_suspects();
                 self.note_read(now);
             }
         }

@@ -4,7 +4,7 @@ use super::promise::{Blocks, Outlook, Promise, Promised, QueueLength};
 use super::{ClientWaits, DEPTH, DriveQueue, Freeblock, Idle, Verdict, arrival};
 use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane};
 use headtime_sched::{Class, Flags, Passing};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 
 /// Number of places of a disk at which track lengths are sampled.
 const SAMPLES: u64 = 64;
@@ -253,11 +253,7 @@ impl<P: Passing> Freeblock<P> {
     /// Returns true if all unread blocks were in reads that failed. Without a date such blocks are read in idle time only, which may never
     /// come.
     pub fn has_only_suspects(&self) -> bool {
-        let (left, block) = (self.wanted.left(), self.wanted.block());
-        // Clients may have read some of the suspects.
-        let is_wanted = |lba: &&Lba| self.wanted.has(lba.get() / block);
-        (1..=self.suspects.len() as u64).contains(&left)
-            && self.suspects.iter().filter(is_wanted).count() as u64 == left
+        !self.suspects.is_empty() && self.unread() == self.suspects.len() as u64
     }
 
     /// Returns a read of the next block before the staged request, without regard to promises.

@@ -8,11 +8,11 @@ use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
-    Background, BackgroundLayer, Command, Config, DriveTag, Event, Finished, GateSpec, Join, Lane,
-    Member, Order, Outcome, RequestId, Seen,
+    Background, BackgroundLayer, Command, Config, DriveTag, Engine, Event, Finished, GateSpec,
+    Join, Lane, Member, Order, Outcome, RequestId, Seen,
 };
-use headtime_gaps::{Freeblock, FreeblockOptions, FreeblockStats, Hits, Limits};
-use headtime_sched::{Class, Flags, NoPositioning, Op, Spec};
+use headtime_gaps::{Freeblock, FreeblockOptions, FreeblockStats, Hits, Idle, Limits};
+use headtime_sched::{Class, Flags, NoPositioning, Op, Request, Spec};
 use headtime_sim::{Setup, run};
 use headtime_testkit::cases;
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
@@ -670,6 +670,49 @@ fn every_block_is_read_once_whatever_fails() {
         }
         assert!(stats.with > 0 && stats.before > 0, "{stats:?}");
     }
+}
+
+/// A piece of four blocks fails. A client then reads one of them whole, and another in two parts.
+#[test]
+fn blocks_of_a_failed_read_are_all_that_is_left_also_after_clients_have_read_some() {
+    let model = Arc::new(Model::new(&atlas(2)));
+    let capacity = atlas(2).geometry.capacity;
+    let options = FreeblockOptions {
+        block: Sectors::new(8),
+        idle: Some(Idle {
+            after: Nanos::ZERO,
+            piece: Sectors::new(32),
+        }),
+        ..FreeblockOptions::default()
+    };
+    let mut scan = Freeblock::new(model, capacity, Extent::at(800, 40), options).expect("it turns");
+    let spec: Spec = "noop".parse().expect("registered");
+    let built = spec.build(None::<NoPositioning>).expect("needs nothing");
+    let engine = Engine::new(config(), built).expect("in range");
+    let now = Time::ZERO + Nanos::from_secs(1);
+    let finished = |id, extent, outcome| Finished {
+        id,
+        outcome,
+        request: Request::new((), Op::Read, extent, Time::ZERO),
+        issued: Time::ZERO,
+        surprise: None,
+    };
+    let (asked, _, _) = scan.joins(now, &engine, None).expect("the disk is idle");
+    let RequestId::Background(id) = asked.id else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(asked.extent, Extent::at(800, 32));
+    scan.finished(now, &finished(id, asked.extent, Outcome::MediumError), None);
+    assert!(!scan.has_only_suspects(), "one block was not tried");
+    let mut reads = |extent| {
+        scan.seen(now, &finished(7, extent, Outcome::Done));
+        (scan.unread(), scan.has_only_suspects())
+    };
+    assert_eq!(reads(Extent::at(832, 8)), (4, true));
+    assert_eq!(reads(Extent::at(808, 8)), (3, true));
+    assert_eq!(reads(Extent::at(816, 4)), (3, true));
+    assert_eq!(reads(Extent::at(820, 4)), (2, true));
+    assert_eq!(reads(Extent::at(800, 32)), (0, false));
 }
 
 /// The front of a request has more than what is wanted. What cannot be read there need not be that.
