@@ -149,7 +149,7 @@ impl Promise {
     /// Changes the promises. Measured rates and waits stay valid.
     pub(super) fn change(&mut self, promised: Promised) {
         if promised.p99 != self.promised.p99 {
-            (self.level, self.rates.level) = (LEVELS.0, LEVELS.0);
+            (self.level, self.rates.level, self.binds) = (LEVELS.0, LEVELS.0, false);
         }
         (self.is_over, self.heard, self.ends) = (false, None, None);
         (self.next_look, self.promised) = (Time::ZERO, promised);
@@ -286,11 +286,10 @@ impl Promise {
             (self.rates, self.rates_from, self.learns) = (Rates::default(), now, true);
         }
         self.choose_ways(now, (pace, speed), reach);
-        if self.learns || self.reads < READS.1 {
+        if self.learns || learns {
             self.ends = None;
             return;
         }
-        let reach = self.rates.reach(self.asked.is_some());
         let goes = match pace.is_finite() {
             true => pace * self.in_gaps(pace, 1.0),
             false => self.rates.gaps,

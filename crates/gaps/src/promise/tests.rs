@@ -215,6 +215,36 @@ fn below_the_first_level_gap_reads_are_made_in_a_part_of_the_looks() {
     assert!((240..260).contains(&looks(LEVELS.0 / 4.0)));
 }
 
+#[test]
+fn the_share_asked_is_larger_by_the_part_that_reads_lose() {
+    let mut promise = promise(promised());
+    (promise.learns, promise.reads) = (false, READS.1);
+    let mut asked = |pace, reach| {
+        promise.choose_ways(at(1), (pace, 100.0), reach);
+        promise.share
+    };
+    assert_eq!(
+        [1.0, 0.5, 0.4].map(|reach| asked(20.0, reach)),
+        [0.2, 0.4, 0.5]
+    );
+    assert_eq!(asked(20.0, 0.0), 0.2 / REACH_LEAST);
+    assert_eq!(asked(70.0, 0.5), SHARE_MAX);
+}
+
+#[test]
+fn another_bound_starts_with_another_level() {
+    let bounded = |p99| Promised {
+        p99: Some(p99),
+        ..promised()
+    };
+    let mut promise = promise(bounded(0.05));
+    (promise.level, promise.binds) = (LEVELS.1, true);
+    promise.change(bounded(0.05));
+    assert_eq!((promise.level, promise.binds), (LEVELS.1, true));
+    promise.change(bounded(0.5));
+    assert_eq!((promise.level, promise.binds), (LEVELS.0, false));
+}
+
 /// Checks once a second, on a disk that no client uses.
 fn looks(promise: &mut Promise, seconds: std::ops::Range<u64>, left: u64) {
     let blocks = Blocks {
