@@ -158,6 +158,21 @@ ended() { # who
     [ "$status" = 0 ] || fail "$1 ended with $status"
 }
 
+# punctual LABEL COMMAND...: runs the command until the emulated drive was in time. The command starts and stops a server and writes the status of
+# the server to $work/status.json. After RUNS (3) late runs the machine is too busy, and the script is skipped, with REQUIRE_TOOLS too.
+punctual() {
+    local label=$1 runs=${RUNS:-3} run late
+    shift
+    for ((run = 1; run <= runs; run++)); do
+        "$@"
+        late=$(jq '.disks[0].lateness_ms.late_share' "$work/status.json")
+        if awk -v late="$late" 'BEGIN { exit !(late <= 0.005) }'; then return; fi
+        say "$label: of the drive's completions $late came more than 0.5 ms late"
+    done
+    echo "SKIPPED: ${0##*/}: the machine is too busy: $runs runs in which the drive was late"
+    exit "$skipped"
+}
+
 # Starts `headtime attach` with $work/serve.toml on $work/mnt; with --loop the loop device of disk0 is in $loop afterwards.
 loop=
 attach() {

@@ -117,36 +117,25 @@ impl Scenario {
 
     /// Changes the paths of all files: profiles and curves of drives, traces, profiles of programs. The standard input is none.
     pub(crate) fn each_file(&mut self, change: &mut dyn FnMut(&mut String)) {
-        let mut change = |file: &mut String, is_name: bool| {
-            if file != "-" && !is_name {
-                change(file);
-            }
-        };
+        let mut change =
+            |file: Option<&mut String>| file.filter(|file| *file != "-").map(&mut *change);
+        let is_file = |name: &&mut String| keys::is_file(name);
         self.drives = self.drives.clone().each(|drive| {
-            let is_name = !keys::is_file(&drive.profile);
-            change(&mut drive.profile, is_name);
-            for (file, has_names) in [
-                (&mut drive.believed.belief, true),
-                (&mut drive.believed.curve, false),
-            ] {
-                if let Some(file) = file {
-                    let is_name = has_names && !keys::is_file(file);
-                    change(file, is_name);
-                }
-            }
+            change(Some(&mut drive.profile).filter(is_file));
+            change(drive.believed.belief.as_mut().filter(is_file));
+            change(drive.believed.curve.as_mut());
         });
         match &mut self.workload {
             Workload::Replay(replay) => {
-                let files = replay.file.0.iter_mut();
-                files.for_each(|file| change(file, false));
+                for file in &mut replay.file.0 {
+                    change(Some(file));
+                }
             }
             Workload::Programs(programs) => {
                 for entry in &mut programs.entries {
-                    if let Some(file) = &mut entry.profile {
-                        change(file, false);
-                    }
+                    change(entry.profile.as_mut());
                     if let BenchmarkSpec::Replay(spec) = &mut entry.benchmark {
-                        change(&mut spec.trace, false);
+                        change(Some(&mut spec.trace));
                     }
                 }
             }

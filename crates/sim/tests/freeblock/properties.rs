@@ -46,7 +46,7 @@ fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
         // A flush waits for the one that the scheduler puts off longest, which is another one each time.
         ("atlas10k", "sptf-sw60", false, 1.04, 20),
         ("exos-x18", "sptf-sw60", false, 1.04, 20),
-        // The drive writes back in another order beside a scan, so that all takes 1.4 % longer.
+        // Red at 1.018: the drive writes back in another order beside a scan, so that all requests take 1.4 % longer.
         ("exos-x18", "deadline", true, 1.015, 40),
     ];
     for (drive, scheduler, write_back, most, seeds) in cases(1, all) {
@@ -80,9 +80,7 @@ fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
             }
             before += read.borrow().stats.before;
         }
-        // Flushes take as much longer as all does.
-        let all = beside[1] / alone[1];
-        let ratios = [beside[0] / alone[0] / all.max(1.0), all];
+        let ratios = [beside[0] / alone[0], beside[1] / alone[1]];
         let text = format!("{scheduler}, {write_back}: {ratios:?}, {before}");
         assert!(ratios[0] < most && ratios[1] < most.min(1.015), "{text}");
         assert!(before > 5_000, "{text}");
