@@ -3,7 +3,7 @@
 use crate::drive::bus::{Fed, Feed, Link, Sending, Start};
 use crate::layout::{Layout, Run};
 use crate::mechanics::{Access, Mechanics};
-use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead};
+use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
 use crate::twin::DriveTwin;
 use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted, Twin};
 use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
@@ -499,6 +499,16 @@ impl Positioning for Model {
 
     fn holds_writes(&self) -> Nanos {
         self.profile.cache.holds_writes()
+    }
+
+    fn serves_runs(&self, op: Op) -> bool {
+        let cache = &self.profile.cache;
+        let serves = match op {
+            Op::Read => cache.read_ahead != ReadAhead::Off,
+            Op::Write => cache.write_back != WriteBack::Off,
+            Op::Flush | Op::Discard => false,
+        };
+        cache.enabled && serves
     }
 
     fn turn(&self) -> Option<Nanos> {

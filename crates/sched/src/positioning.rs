@@ -115,6 +115,12 @@ pub trait Positioning {
         Nanos::MAX
     }
 
+    /// Returns true if the drive's buffer serves a request of this operation that continues the request before. A read then has its sectors
+    /// from the read-ahead, and a write joins the write before.
+    fn serves_runs(&self, _op: Op) -> bool {
+        false
+    }
+
     /// Predicts the time from the dispatch of a command at `now`, to a drive whose head rests at `from`, until the
     /// first sector of `to` is under the head.
     fn predict(&self, now: Time, from: Self::Place, to: Self::Place, op: Op) -> Predicted;
@@ -191,6 +197,10 @@ impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
 
     fn twin(&self) -> Option<Box<dyn Twin>> {
         (**self).twin()
+    }
+
+    fn serves_runs(&self, op: Op) -> bool {
+        (**self).serves_runs(op)
     }
 
     fn holds_writes(&self) -> Nanos {

@@ -13,6 +13,11 @@
 //! with the shortest seek goes next. Its rotational latency is the longest within this limit, and freeblock scheduling
 //! fills the latency. Of equal seeks the shorter positioning time goes, then the older request.
 //!
+//! `sptf` with `runs`, the default: if the drive's buffer serves a request that continues the request before, the request has a positioning
+//! time of 0 and goes next. Such a run ends at 2,048 sectors, but not before four requests. `runs=false` is the rule of the sources, which
+//! have drives without a buffer. In such a drive a read that continues another read comes a moment too late and waits a turn. With a buffer
+//! the rule by position alone serves four sequential readers a seventh of what runs do (`exos-x18`, 64 KiB).
+//!
 //! A request is located once, when it is inserted or grows. Of several requests for the same sectors only the oldest is
 //! considered, since no variant takes another before it.
 //!
@@ -42,6 +47,8 @@
 //!   (`docs/experiments.md`).
 //! - The N of `sptf-swN` (percent; customary 60): higher gains rotational latency and loses throughput,
 //!   up to shortest seek first. 0 is `sptf` that breaks ties by seek.
+//! - `runs` of `sptf` (true, false; default true): true serves sequential requests at the speed of the medium, and other requests wait
+//!   behind a run. false goes by position alone, as the sources do.
 //!
 //! # Source
 //!
@@ -58,8 +65,10 @@
 //! which then decides. Without an `age_weight`, wherever a client waits.
 
 mod oldest;
+mod run;
 
 use self::oldest::Oldest;
+use self::run::Run;
 use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo};
 use crate::{
     Candidate, Elevator, Entry, Head, HeadState, ListId, Op, Positioning, Request, Requests, Tag,
@@ -82,13 +91,22 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
             at once (it orders them itself, and each was chosen too early: up to a third less; with issue = late \
             two cost nothing), or, with age_weight 0, anybody waits for \
             distant requests",
-    options: &[OptionInfo::weight(
-        "age_weight",
-        Millionths::ZERO,
-        AGE_WEIGHT_MAX,
-        "milliseconds of positioning that a request gains per millisecond waited; higher shortens \
-         the longest waits and costs throughput, up to first come first served; 0 is plain SPTF",
-    )],
+    options: &[
+        OptionInfo::weight(
+            "age_weight",
+            Millionths::ZERO,
+            AGE_WEIGHT_MAX,
+            "milliseconds of positioning that a request gains per millisecond waited; higher shortens \
+             the longest waits and costs throughput, up to first come first served; 0 is plain SPTF",
+        ),
+        OptionInfo::flag(
+            "runs",
+            true,
+            "true: a request that continues the request before goes next if the drive's buffer serves it, up to 1 MiB or four requests in \
+             a row; sequential requests have the speed of the medium, and other requests wait behind the run. false: position alone, as \
+             in the sources",
+        ),
+    ],
     needs: Needs {
         positioning: true,
         ..Needs::NOTHING
@@ -98,7 +116,9 @@ pub(crate) static INFO: PolicyInfo = PolicyInfo {
 
 pub(crate) fn build<P: Positioning + Clone + 'static>(parts: Parts<'_, P>) -> Built {
     let weight = parts.options.weight("age_weight");
-    Built::elevator(Sptf::aged(positioning(parts.positioning), weight).tracked())
+    let sptf = Sptf::aged(positioning(parts.positioning), weight);
+    let run = parts.options.flag("runs").then(Run::default);
+    Built::elevator(Sptf { run, ..sptf }.tracked())
 }
 
 /// Returns the positioning of a policy that needs one.
@@ -121,6 +141,8 @@ pub struct Sptf<P: Positioning> {
     by_lba: Oldest,
     /// Places and operations of queued requests, by tag.
     located: Vec<Option<Located<P::Place>>>,
+    /// The requests handed out last. `None` if position alone counts.
+    run: Option<Run>,
 }
 
 /// Rule for the choice of the next request.
@@ -145,6 +167,8 @@ struct Behind<Place> {
     lba: Lba,
     head: Head<Place>,
     sent: Time,
+    /// Operation of requests that the buffer serves if they begin at `lba`.
+    serves: Option<Op>,
 }
 
 /// The best request so far and its cost. The cost is a pair (seek or zero, then positioning time) or an aged value.
@@ -181,6 +205,7 @@ impl<P: Positioning> Sptf<P> {
             requests: Requests::new(1),
             by_lba: Oldest::default(),
             located: Vec::new(),
+            run: None,
         }
     }
 
@@ -248,6 +273,9 @@ impl<P: Positioning> Sptf<P> {
             lba: head.lba,
             sent: now + head.ahead,
             head: head.by(&self.positioning, now),
+            serves: (self.run.as_ref())
+                .and_then(|run| run.goes_on(head))
+                .filter(|op| self.positioning.serves_runs(*op)),
         }
     }
 
@@ -266,6 +294,9 @@ impl<P: Positioning> Sptf<P> {
     fn predict(&self, from: &Behind<P::Place>, tag: Tag) -> Nanos {
         let to = self.located(tag);
         let Behind { head, sent, .. } = from;
+        if from.serves == Some(to.op) && self.requests.get(tag).extent.start == from.lba {
+            return Nanos::ZERO;
+        }
         let predicted = self
             .positioning
             .predict_behind(head, *sent, to.place, to.op);
@@ -406,7 +437,11 @@ impl<P: Positioning> Elevator for Sptf<P> {
     fn take(&mut self, now: Time, head: &HeadState) -> Option<Request> {
         let tag = self.choose(now, head)?;
         self.by_lba.remove(&self.requests, tag);
-        Some(self.requests.remove(tag))
+        let request = self.requests.remove(tag);
+        if let Some(run) = &mut self.run {
+            run.add(&request);
+        }
+        Some(request)
     }
 
     fn withdraw(&mut self, tag: Tag) -> Request {

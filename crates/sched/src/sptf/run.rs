@@ -1,0 +1,118 @@
+//! Runs: requests of which each continues the request before.
+
+use crate::{HeadState, Op, Request};
+use headtime_units::{Lba, Sectors};
+
+/// Requests and sectors at which a run ends, if both are reached. 2,048 sectors of 512 bytes are 1 MiB, about a track of 2010.
+const LONGEST: (u32, Sectors) = (4, Sectors::new(2_048));
+
+/// The requests that were handed out last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Run {
+    /// The address behind the last request, and its operation.
+    end: Lba,
+    op: Option<Op>,
+    requests: u32,
+    sectors: Sectors,
+}
+
+impl Run {
+    /// Returns the operation of a request that would continue the run, if the head is where the run has left it.
+    pub fn goes_on(&self, head: &HeadState) -> Option<Op> {
+        let (requests, sectors) = LONGEST;
+        let is_short = self.requests < requests || self.sectors < sectors;
+        let is_there = (head.lba, head.op) == (self.end, self.op);
+        self.op.filter(|_| is_short && is_there)
+    }
+
+    /// Adds a request that is handed out. A request elsewhere starts another run.
+    pub fn add(&mut self, request: &Request) {
+        let Request { op, extent, .. } = *request;
+        if (extent.start, Some(op)) != (self.end, self.op) {
+            *self = Run::default();
+        }
+        self.requests += 1;
+        self.sectors = self.sectors + extent.len;
+        (self.end, self.op) = (extent.end(), Some(op));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Sptf;
+    use super::*;
+    use crate::{Elevator, Positioning, Predicted, Tag};
+    use alloc::vec::Vec;
+    use headtime_units::{Extent, Nanos, Time};
+
+    /// A drive with a buffer. A request that continues another request has just missed its sector and waits a turn of 9 ms.
+    struct Missed;
+
+    impl Positioning for Missed {
+        type Place = u64;
+
+        fn start(&self, extent: Extent) -> u64 {
+            extent.start.get()
+        }
+
+        fn end(&self, extent: Extent) -> u64 {
+            extent.end().get()
+        }
+
+        fn serves_runs(&self, op: Op) -> bool {
+            op == Op::Read
+        }
+
+        fn predict(&self, _: Time, from: u64, to: u64, op: Op) -> Predicted {
+            let rotation = Nanos::from_millis(if from == to { 9 } else { 0 });
+            let seek = self.seek(from, to, op);
+            Predicted { seek, rotation }
+        }
+
+        fn seek(&self, from: u64, to: u64, _: Op) -> Nanos {
+            Nanos::from_micros(from.abs_diff(to) / 1_000)
+        }
+    }
+
+    /// Starts in the order in which requests go, of two sequences with requests of this length.
+    fn order(op: Op, len: u64, run: Option<Run>) -> Vec<u64> {
+        let mut sptf = Sptf {
+            run,
+            ..Sptf::new(Missed)
+        };
+        for at in 0..12 {
+            let start = (at % 2) * 1_000_000 + at / 2 * len;
+            let request = Request::new(Tag(at as u32), op, Extent::at(start, len), Time::ZERO);
+            sptf.insert(Time::ZERO, request);
+        }
+        let mut head = HeadState::START;
+        let mut starts = Vec::new();
+        while let Some(request) = sptf.take(Time::ZERO, &head) {
+            head = HeadState::behind(&request);
+            starts.push(request.extent.start.get());
+        }
+        starts
+    }
+
+    fn changes(order: &[u64]) -> usize {
+        let is_far = |pair: &&[u64]| pair[0].abs_diff(pair[1]) > 500_000;
+        order.windows(2).filter(is_far).count()
+    }
+
+    #[test]
+    fn a_run_goes_on_up_to_four_requests_or_a_mebibyte() {
+        let run = Some(Run::default());
+        // Six of 8 sectors are below 2,048 sectors.
+        assert_eq!(changes(&order(Op::Read, 8, run)), 1);
+        let long = order(Op::Read, 4_096, run);
+        assert_eq!(long[..5], [4_096, 8_192, 12_288, 16_384, 0], "{long:?}");
+    }
+
+    #[test]
+    fn position_alone_counts_without_runs_and_where_the_buffer_does_not_serve_them() {
+        let alone = order(Op::Read, 8, None);
+        assert_ne!(alone, order(Op::Read, 8, Some(Run::default())));
+        assert_eq!(alone, order(Op::Write, 8, Some(Run::default())));
+        assert_eq!(alone, order(Op::Write, 8, None));
+    }
+}
