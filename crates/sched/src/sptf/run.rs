@@ -32,7 +32,7 @@ impl Run {
             *self = Run::default();
         }
         self.requests += 1;
-        self.sectors = self.sectors + extent.len;
+        self.sectors += extent.len;
         (self.end, self.op) = (extent.end(), Some(op));
     }
 }
