@@ -95,7 +95,7 @@ impl<P: Passing> Scrub<P> {
 
     /// Time since which the disk has been idle; `None` if it is busy.
     fn quiet_since(&self, engine: &Engine) -> Option<Time> {
-        let busy = self.part.is_some() || self.scan.in_flight() > 0 || engine.in_flight() > 0;
+        let busy = !self.reads_nothing() || engine.in_flight() > 0;
         (!busy && engine.is_quiet()).then_some(self.quiet_from)
     }
 
@@ -117,13 +117,18 @@ impl<P: Passing> Scrub<P> {
         if !self.has_only_parts() {
             self.parts_due = now.saturating_add(PARTS_WAIT);
         }
-        let waits = self.part.is_none() && self.scan.in_flight() == 0;
-        self.parts_are_due = waits && self.parts_due <= now;
+        self.parts_are_due = self.reads_nothing() && self.parts_due <= now;
+    }
+
+    /// Returns true if no read of the scrub is under way.
+    fn reads_nothing(&self) -> bool {
+        self.part.is_none() && self.scan.in_flight() == 0
     }
 
     /// Time at which the next part is read at clients' cost, if the disk is not idle before.
     pub(super) fn next_part_beside(&self) -> Option<Time> {
-        let waits = self.has_only_parts() && self.part.is_none() && !self.hurries();
+        // While a read is under way, parts do not become due. A time in the past would keep the disk's clock from moving.
+        let waits = self.has_only_parts() && self.reads_nothing() && !self.hurries();
         (waits && !self.plan.is_copy()).then_some(self.parts_due)
     }
 
