@@ -280,7 +280,13 @@ impl<L: Sink> Core<L> {
         } else if due.job >= due.wake {
             self.handle(world, at, self.volume.wakes(), &Event::Woke)?;
         }
-        self.commands(world, at)
+        self.commands(world, at)?;
+        let is_stuck = |next: &Due| next.job <= at && next.at() == Some(due.job);
+        debug_assert!(
+            !is_stuck(&self.due(world)),
+            "an observer asks for {at} again, and the clock does not move"
+        );
+        Ok(())
     }
 
     /// Obeys an order.
