@@ -1,4 +1,4 @@
-//! The coordinator: which virtual stream the disks serve, and until when.
+//! Coordinator of an array's disks: chooses the virtual stream that all disks serve, and the end of its slice.
 
 use crate::streams::{Stream, Streams};
 use headtime_engine::conduct::{Conduct, Conducted, Conductor};
@@ -19,7 +19,7 @@ struct PartOf {
     is_queued: bool,
 }
 
-/// The stream that all disks serve.
+/// Stream that all disks serve.
 #[derive(Clone, Copy, Debug)]
 struct Served {
     stream: usize,
@@ -37,33 +37,33 @@ struct Served {
 pub struct Coordinator {
     members: u16,
     slice: Nanos,
-    /// The rule for the virtual disk.
+    /// Rule for the virtual disk.
     whole: StreamRule,
-    /// The rule for each disk.
+    /// Rule for each disk.
     disk: StreamRule,
     streams: Streams,
     parts: Vec<PartOf>,
-    /// Stream of the client's request whose parts arrive.
+    /// Stream of the client's request whose parts are arriving.
     arriving: Option<usize>,
     outstanding: u32,
     served: Option<Served>,
-    /// The stream that was served last, if no other request has gone to a disk since.
+    /// Serial number of the last served stream, if no other request has gone to a disk since.
     last: Option<u64>,
-    /// By member: true if the scheduler obeys. No stream is served while one does not.
+    /// For each member, true if the scheduler obeys directives. If one does not, no stream is served.
     obeys: Vec<bool>,
-    /// By member: the stream of the last command that went to the disk.
+    /// For each member, the stream of the last command that went to the disk.
     heads: Vec<Option<u64>>,
-    /// Disks on which the newest request of a stream has just ended: the next decision on the disk sets the limit.
+    /// Disks on which the newest request of a stream has just ended. The next decision of such a disk sets the limit.
     undecided: Vec<(usize, Member)>,
     directives: VecDeque<(Member, Directive<RequestId>)>,
     stats: Conducted,
-    /// If waits are bounded.
+    /// Trials of serving and not serving streams, if waits are bounded.
     trials: Option<Trials>,
 }
 
 impl Coordinator {
-    /// A coordinator of `members` equal disks, whose schedulers are [`Stream`](headtime_sched::Stream) with this
-    /// configuration and this curve.
+    /// Creates a coordinator of `members` equal disks. Their schedulers are [`Stream`](headtime_sched::Stream) with
+    /// this configuration and this curve.
     pub fn new(members: u16, config: &StreamConfig, curve: Arc<ServiceCurve>) -> Coordinator {
         let disk = StreamRule::new(curve, config.threshold, config.tolerance);
         let whole = disk.clone().striped(u64::from(members));
@@ -87,7 +87,7 @@ impl Coordinator {
         }
     }
 
-    /// The entry of an outstanding part of a client's request.
+    /// Returns the entry of an outstanding part of a client's request.
     fn part_of(&self, id: RequestId) -> Option<&PartOf> {
         match id {
             RequestId::Client(id) => self.parts.get(id as usize),
@@ -103,12 +103,12 @@ impl Coordinator {
         self.served.is_some_and(|served| served.stream == stream)
     }
 
-    /// Returns true if requests of others wait while a stream is served.
+    /// Returns true if requests of other streams, or of none, are outstanding.
     fn others_wait(&self, stream: &Stream) -> bool {
         self.outstanding > stream.tail.outstanding
     }
 
-    /// A command with a request of this stream goes to a disk.
+    /// Notes that a command with a request of this stream goes to a disk. May start a slice.
     fn issued(&mut self, now: Time, member: Member, stream: Option<usize>) {
         if let Some(served) = self.served {
             let physical = &mut self.streams.get_mut(served.stream).physical[member.index()];
@@ -132,7 +132,7 @@ impl Coordinator {
         }
     }
 
-    /// Returns true if a stream can be served, and requests of others wait.
+    /// Returns true if a stream may be served and requests of others wait.
     fn is_ready(&self, now: Time, stream: &Stream) -> bool {
         let may = self.trials.as_ref().is_none_or(Trials::waits);
         may && !self.slice.is_zero()
@@ -142,8 +142,8 @@ impl Coordinator {
             && self.others_wait(stream)
     }
 
-    /// "it marks the virtual stream's next request to each disk as urgent so that it can be dispatched immediately to bring
-    /// each disk head to the corresponding physical stream"
+    /// Starts a slice: "it marks the virtual stream's next request to each disk as urgent so that it can be dispatched
+    /// immediately to bring each disk head to the corresponding physical stream".
     fn serve(&mut self, now: Time, index: usize) {
         let until = now.saturating_add(self.slice);
         self.served = Some(Served {
@@ -164,7 +164,7 @@ impl Coordinator {
         }
     }
 
-    /// Lets all disks decide for themselves.
+    /// Ends the slice. All disks then decide for themselves.
     fn release(&mut self, now: Time) {
         let Some(served) = self.served.take() else {
             return;
@@ -179,7 +179,8 @@ impl Coordinator {
         }
     }
 
-    /// "When the array's scheduler observes broken physical streams, it will mark the virtual stream as unusable."
+    /// Ends the slice of a broken stream: "When the array's scheduler observes broken physical streams, it will mark
+    /// the virtual stream as unusable."
     fn broke(&mut self, now: Time, index: usize) {
         if self.serves(index) {
             self.streams.get_mut(index).make_unusable(now);
@@ -188,7 +189,8 @@ impl Coordinator {
         }
     }
 
-    /// Sets the limits of disks on which the newest request of a stream has ended: the service time of the candidate.
+    /// Sets the limits of disks on which the newest request of a stream has ended. The limit is the service time of the
+    /// disk's candidate.
     fn decide(&mut self, now: Time, engines: &Few<Engine>) {
         while let Some((index, member)) = self.undecided.pop() {
             let pending = engines[member.index()].candidate(now);
@@ -205,7 +207,7 @@ impl Coordinator {
         }
     }
 
-    /// Ends the slice whose time has come, before anything else that happens then.
+    /// Ends a slice whose time is over, before any other event of that time.
     fn pass(&mut self, now: Time) {
         let is_over = |served: Served| {
             now >= served.until && self.others_wait(self.streams.get(served.stream))
@@ -215,7 +217,7 @@ impl Coordinator {
         }
     }
 
-    /// Ends the slice if its time is over or a physical stream has no next request, and others wait.
+    /// Ends the slice if others wait, and if its time is over or the next request of a physical stream is late.
     fn end_slice(&mut self, now: Time) {
         let Some(served) = self.served else {
             return;
@@ -354,7 +356,7 @@ impl Conductor for Coordinator {
                     self.undecided.push((index, member));
                 }
             }
-            // The new scheduler knows nothing of marks.
+            // The new scheduler does not know earlier marks.
             Seen::Swapped(_, text) => {
                 self.obeys[member.index()] = obeys(text);
                 self.release(now);

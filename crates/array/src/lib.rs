@@ -20,14 +20,16 @@
 //! 6. A slice ends on all disks at once, if requests of others wait. Then each disk serves what its elevator chooses. The
 //!    first request of another ready stream begins the next slice.
 //!
-//! Unless `lost` is 1, serving streams and not serving them are tried in turn ([`Trials`](headtime_sched::Trials)), and what serves
-//! more sectors in the same time is kept. This is not the paper's.
+//! Unless `lost` is 1, the coordinator tries serving streams and not serving streams in turn
+//! ([`Trials`](headtime_sched::Trials)). The coordinator keeps the choice that serves more sectors in the same time. This part is
+//! not in the paper.
 //!
-//! A request that expires in a disk's elevator goes at once. The scheduler of the disk sees to that.
+//! A request that expires in a disk's elevator goes at once. The disk's scheduler ensures this.
 //!
 //! # Readings
 //!
-//! `docs/design/2026-11-28-array.md` has the questions that the paper leaves open, with the measured effect of each answer.
+//! `docs/design/2026-11-28-array.md` has the questions that the paper leaves open, with the measured effect of each
+//! answer.
 //!
 //! # Source
 //!

@@ -1,31 +1,31 @@
-//! Virtual streams in the addresses of the array, and the physical streams that they have on each disk.
+//! Virtual streams in the addresses of the array, and their physical streams on each disk.
 
 use headtime_engine::Member;
 use headtime_sched::StreamRule;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
-/// Most streams that are followed at a time. More requests without a parent are outstanding only with as many clients;
-/// these go on without a stream.
+/// Largest number of streams that are followed at a time. If more clients have requests without a parent outstanding,
+/// the further requests have no stream.
 pub(crate) const STREAMS_MAX: usize = 256;
 
-/// Time for which a stream is unusable after one of its physical streams has broken. The paper has no end. Our choice:
-/// without end, readers with 128 KiB of read-ahead lose a sixth.
+/// Time for which a stream is unusable after one of its physical streams has broken. The paper gives no end to this
+/// state. Without an end, readers with 128 KiB of read-ahead lose a sixth of their throughput.
 const UNUSABLE: Nanos = Nanos::from_secs(1);
 
-/// The newest request of a stream, and the stream's size.
+/// Newest request of a stream, and the stream's size.
 ///
 /// `outstanding = 0` ⇒ `since` is the end of the newest request. `size = 0` ⇔ there is no stream.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tail {
-    /// Behind the last sector of the newest request.
+    /// Address behind the last sector of the newest request.
     end: Lba,
-    /// Place of that sector on each disk.
+    /// The same address as a place on each disk.
     place: Lba,
-    /// Requests that have not ended.
+    /// Number of requests that have not ended.
     pub outstanding: u32,
-    /// End of the newest of the requests that have ended.
+    /// Time at which the newest of the ended requests ended.
     since: Time,
-    /// Steps so far: in the array each part is a step; on a disk, parts that come while none ends are one step.
+    /// Number of steps. In the array each part is a step. On a disk, parts that arrive while none ends are one step.
     pub size: u64,
     /// True if a request has ended since the last step.
     ended: bool,
@@ -34,21 +34,23 @@ pub(crate) struct Tail {
 /// Relation of a request to the newest request of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Child {
-    /// The child of the newest request.
+    /// The request is the child of the newest request.
     Yes,
-    /// The child by the second chance, which begins when the first is over: the size falls back to the threshold.
+    /// The request is a child by the second chance, which begins when the first is over. The size falls back to the
+    /// threshold.
     ByChance,
     No,
 }
 
 impl Tail {
-    /// Returns true if a request at `start` continues an outstanding one.
+    /// Returns true if a request at `start` continues an outstanding request.
     fn is_continued_by(&self, start: Lba) -> bool {
         self.outstanding > 0 && self.end == start
     }
 
-    /// Weighs a request at `start` that comes `waited` after the newest request and takes `service`. `limit` is the
-    /// service time to beat.
+    /// Decides if a request at `start` is a child. The request comes `waited` after the newest request and takes
+    /// `service`. The sum of both must stay below `limit`, unless the request continues an outstanding request or gets
+    /// the second chance.
     fn weigh(
         &self,
         rule: &StreamRule,
@@ -67,8 +69,8 @@ impl Tail {
         }
     }
 
-    /// Takes a request that ends at `end` as the newest. A child is a step if a request has ended since the last step, or
-    /// if `each` is.
+    /// Makes a request that ends at address `end` the newest. A child counts as a step if a request has ended since the
+    /// last step, or if `each` is true.
     fn extend(&mut self, rule: &StreamRule, child: Child, end: Lba, each: bool) {
         match child {
             Child::Yes => {}
@@ -86,25 +88,25 @@ impl Tail {
     }
 }
 
-/// The part of a virtual stream on one disk.
+/// Part of a virtual stream on one disk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Physical {
     pub tail: Tail,
-    /// Time for which the virtual stream had been outstanding when the newest request ended.
+    /// Total time for which the virtual stream had requests outstanding, up to the end of the newest request.
     outstanding_at: Nanos,
-    /// Service time that the next request has to beat; `None` until the disk's next decision.
+    /// Upper limit of the cost of the next request. `None` until the disk's next decision.
     pub limit: Option<Nanos>,
-    /// True if the stream is served and the disk's last command was of the stream: the head is at the stream.
+    /// True if the stream is served and the disk's last command was of the stream. The head is then at the stream.
     pub has_head: bool,
 }
 
 impl Physical {
-    /// Behind the last sector of the newest request.
+    /// Address behind the last sector of the newest request.
     pub fn end(&self) -> Lba {
         self.tail.end
     }
 
-    /// Gives the stream its second chance, if there is one.
+    /// Gives the stream its second chance, if the stream has one. Returns true in that case.
     pub fn second_chance(&mut self, rule: &StreamRule) -> bool {
         let limit = self.limit.unwrap_or_default();
         let longer = rule.second_chance(self.tail.size, limit);
@@ -118,18 +120,18 @@ impl Physical {
 /// A stream in the addresses of the array.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stream {
-    /// Number among all streams so far. A place in the table is used again.
+    /// Number of the stream among all streams so far. An index in the table is reused.
     pub serial: u64,
     pub tail: Tail,
-    /// By member.
+    /// Physical stream on each member.
     pub physical: Vec<Physical>,
-    /// Time for which requests were outstanding, up to `outstanding_from`.
+    /// Total time with requests outstanding, up to `outstanding_from`.
     outstanding: Nanos,
     outstanding_from: Time,
     pub unusable_until: Time,
-    /// Beginning of the last slice.
+    /// Start of the last slice.
     pub served: Option<Time>,
-    /// When the last head came to the stream.
+    /// Time at which the last head came to the stream.
     heads_from: Time,
 }
 
@@ -141,13 +143,13 @@ impl Stream {
         }
     }
 
-    /// True if each head is at the stream, so that the actual time of an arrival counts. Before, the time in which
-    /// requests of the stream are outstanding does not count.
+    /// True if each head is at the stream. Arrivals then count at their actual times. Before, the time with requests of
+    /// the stream outstanding does not count as a wait.
     fn has_heads(&self) -> bool {
         self.physical.iter().all(|physical| physical.has_head)
     }
 
-    /// Time since the newest request on a disk that is not counted as a wait.
+    /// Time since the newest request on a disk that does not count as a wait.
     fn uncounted(&self, now: Time, physical: &Physical) -> Nanos {
         match self.has_heads() {
             true => self.heads_from.saturating_since(physical.tail.since),
@@ -157,8 +159,7 @@ impl Stream {
         }
     }
 
-    /// End of the time in which the next request has to come on a disk, while the stream is served; `None` while there is
-    /// none.
+    /// Latest time for the next request on a disk while the stream is served. `None` if there is no such limit yet.
     pub fn deadline(&self, physical: &Physical, rule: &StreamRule) -> Option<Time> {
         let limit = physical.limit?;
         let tail = &physical.tail;
@@ -166,12 +167,12 @@ impl Stream {
             return None;
         }
         let limit = limit.saturating_sub(rule.least());
-        // Nothing is outstanding, or nothing goes uncounted.
+        // Either nothing is outstanding, or all time counts as a wait.
         let limit = limit.saturating_add(self.uncounted(tail.since, physical));
         Some(tail.since.saturating_add(limit))
     }
 
-    /// Takes a request's part on a member as the newest. Returns false if the physical stream on the member breaks.
+    /// Makes a request's part on a member the newest. Returns false if the physical stream on the member breaks.
     pub fn part(
         &mut self,
         now: Time,
@@ -211,9 +212,8 @@ impl Stream {
         !breaks
     }
 
-    /// A part on a member has ended. `serves` is true while the stream is served and the
-    /// last command of the member is of the stream. Returns true if no other part is
-    /// outstanding on the member.
+    /// Notes that a part on a member has ended. `serves` is true while the stream is served and the member's last
+    /// command is of the stream. Returns true if no other part is outstanding on the member.
     pub fn part_done(&mut self, now: Time, member: Member, serves: bool) -> bool {
         let outstanding = self.outstanding(now);
         self.tail.done(now);
@@ -252,7 +252,7 @@ pub(crate) struct Streams {
     members: usize,
     longest: Nanos,
     serials: u64,
-    /// Streams that reached the threshold so far.
+    /// Number of streams that reached the threshold so far.
     pub established: u64,
 }
 
@@ -273,7 +273,7 @@ impl Streams {
         &self.all[index]
     }
 
-    /// Places that were used so far.
+    /// Number of table entries used so far.
     pub fn count(&self) -> usize {
         self.all.len()
     }
@@ -282,16 +282,16 @@ impl Streams {
         &mut self.all[index]
     }
 
-    /// Takes a further part of a client's request: md of Linux 2.6.31 would have had a request for each part.
+    /// Counts a further part of a client's request. md of Linux 2.6.31 would have had a request for each part.
     pub fn further_part(&mut self, index: usize, rule: &StreamRule) {
         let tail = &mut self.all[index].tail;
         tail.size += 1;
         self.established += u64::from(tail.size == rule.threshold());
     }
 
-    /// Takes a client's request. `pending` is the request that the disk would serve next to which the request goes first:
-    /// address in the array, and stream. The place of the stream `held` is not used again. Returns the stream of the request;
-    /// `None` if all places are taken.
+    /// Takes a client's request. The request goes to some disk first. `pending` is the request that this disk would
+    /// serve next: its address in the array, and its stream. The entry of the stream `held` is not reused. Returns the
+    /// stream of the request, or `None` if all entries are in use.
     pub fn request(
         &mut self,
         now: Time,

@@ -1,11 +1,12 @@
-//! Refuses files that must be different, under any of their names.
+//! Refuses to use one file for two purposes, even under two names.
 
 use headtime_lab::fault::{Fault, name};
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Identity of a file or a device, equal for all its names: hard links, mounts of one folder in two places, nodes of one device.
+/// Identity of a file or a device. All names have the same identity: hard links, mounts of one folder in two places, nodes of one
+/// device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
     /// Number of the file system, and number of the file.
@@ -14,7 +15,7 @@ pub(crate) enum Thing {
     Device(u64),
 }
 
-/// Identity of the thing at a path, if it exists and could be a disk.
+/// Identity of the file or block device at a path, if it exists.
 pub(crate) fn thing(path: &Path) -> Option<Thing> {
     let found = fs::metadata(path).ok()?;
     let kind = found.file_type();
@@ -36,8 +37,8 @@ pub(crate) fn canonical(path: &Path) -> PathBuf {
         .unwrap_or_else(|_| path.to_owned())
 }
 
-/// Refuses two files that are the same. Each file comes with the option that names it. A terminal, a pipe or `/dev/null` only takes a
-/// stream, and may be given several times.
+/// Refuses two files that are the same. Each file comes with the option that names it. A terminal, a pipe or `/dev/null` is a mere
+/// stream, so several options may name it.
 ///
 /// # Errors
 ///

@@ -10,7 +10,7 @@ use headtime_linux::shown::one_line;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// Ends the messages when it is dropped, even by a panic.
+/// Writes the remaining messages when this value is dropped, even by a panic.
 struct Messages;
 
 impl Drop for Messages {
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe under `--help` is no error. clap reports everything else well.
+            // A closed pipe under `--help` is no error. clap reports all other errors itself.
             let _ = error.print();
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     let progress = stderr.is_terminal();
     let colour_errors = progress && !plain;
     let mut out = BufWriter::new(stdout.lock());
-    // Not locked: progress writes there from other threads.
+    // Standard error is not locked, since other threads write progress to it.
     let mut err = stderr;
     let mut context = Context {
         out: &mut out,

@@ -1,4 +1,4 @@
-//! Objects of JSON, written where their values are.
+//! Objects of JSON, written next to their values.
 
 /// An object of JSON, its keys in this order: `object! { requests: 3, mean_ms: 1.5 }`.
 ///

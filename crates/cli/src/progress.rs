@@ -4,10 +4,10 @@ use headtime_lab::progress::{Bar, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// Time before which no progress is shown, since a flash cannot be read.
+/// Time before which no progress is shown, since a run that ends sooner shows nothing readable.
 const QUIET: Duration = Duration::from_millis(400);
 
-/// A bar if `shown`, else nothing.
+/// Returns a progress bar if `shown`, or else a progress that shows nothing.
 pub(crate) fn progress(shown: bool) -> Progress {
     if !shown {
         return Progress::default();

@@ -1,11 +1,11 @@
-//! Foretells the next request of a process.
+//! Predicts the next request of a process.
 //!
 //! A process that is awake, or wakes at a known time, is followed through its coming steps, against
-//! the present state of memory, until it makes a request. That request is certain, unless another
-//! process changes memory before, or memory is so short that a page leaves between being read and
-//! being used. The process's own changes on the way count as far as they decide whether it makes a
-//! request. If the process comes to a page that is still being read, the time at which it goes on
-//! is unknown. It is followed again when something completes.
+//! the present state of memory, until it makes a request. The prediction holds unless another
+//! process changes memory first, or memory is so short that a page is evicted between being read
+//! and being used. Changes by the process itself count as far as they decide whether it makes a
+//! request. If the process comes to a page that is still being read, the time at which it continues
+//! is unknown. The process is then followed again when a request completes.
 
 use crate::cache::PageId;
 use crate::changes::{Change, Changes};
@@ -16,17 +16,17 @@ use crate::spec::{FileId, PAGE, Step};
 use headtime_sched::{Foretold, Op};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 
-/// So far a process is followed.
+/// Longest time for which a process is followed, and most steps.
 const AHEAD: Nanos = Nanos::from_secs(1);
 const STEPS: usize = 4096;
 
 /// The end of following a process.
 enum End {
-    /// It makes this request at this time.
+    /// The process makes this request at this time.
     Asks(Time, Op, Extent),
-    /// It sleeps until something completes.
+    /// The process sleeps until a request completes.
     Sleeps,
-    /// It cannot be known.
+    /// The next request cannot be known.
     Unknown,
 }
 
@@ -38,7 +38,7 @@ struct Shadow {
     changes: Changes,
 }
 
-/// A page as it will be.
+/// Predicted state of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shade {
     Missing,
@@ -49,11 +49,11 @@ enum Shade {
     Plain,
 }
 
-/// How a followed process goes on.
+/// `Ok` if the followed process continues, else the end of following.
 type Followed = Result<(), End>;
 
 impl Host {
-    /// Looks ahead of all processes for which that is due.
+    /// Predicts the next request of each process for which a prediction is due.
     pub(crate) fn look_ahead(&mut self) {
         for process in 0..self.processes.len() as u32 {
             let Look::From(from) = self.processes[process as usize].look else {
@@ -81,7 +81,8 @@ impl Host {
         }
     }
 
-    /// Notes that something has completed, for which a process may have been waiting.
+    /// Notes that a request has completed. Processes that may have waited for the request are
+    /// followed again.
     pub(crate) fn look_again(&mut self) {
         for process in &mut self.processes {
             if let Look::Stalled(from) = process.look {
@@ -120,7 +121,7 @@ impl Host {
                     self.shadow_write(shadow, file, offset, len, u64::from(this.page))
                 }
                 Step::ReadBlock(_) | Step::DirtyBlock(_) => self.shadow_step(shadow, this.step),
-                // Its requests have completed.
+                // All requests of the call have completed.
                 Step::Direct { .. } => Ok(()),
                 _ => Err(End::Unknown),
             },
@@ -152,7 +153,7 @@ impl Host {
                     return Err(End::Unknown);
                 }
             }
-            // What is foretold has no class.
+            // A foretold request carries no class.
             Step::Ask(_) => {}
             Step::Exit => return Err(End::Unknown),
             Step::Forget(file) => {
@@ -165,7 +166,7 @@ impl Host {
                 }
                 shadow.changes.files.push(Change::Forgotten(data));
             }
-            // Whether a worker is free then is not known.
+            // No worker is free now. The time at which one becomes free is unknown.
             _ if served && this.worker.is_none() && !self.has_idle(shadow.process) => {
                 return Err(End::Unknown);
             }
@@ -224,7 +225,7 @@ impl Host {
         Ok(())
     }
 
-    /// The bytes of a file by then.
+    /// Size of a file at the predicted time.
     fn shadow_size(&self, shadow: &Shadow, index: u32) -> u64 {
         let data = &self.files.data[index as usize];
         let changes = shadow.changes.files.iter();
@@ -237,7 +238,7 @@ impl Host {
         })
     }
 
-    /// A page of a file by then.
+    /// State of a page of a file at the predicted time.
     fn shade(&self, changes: &[Change], index: u32, page: u64) -> Shade {
         for change in changes.iter().rev() {
             match *change {
@@ -306,7 +307,7 @@ impl Host {
                     ));
                 }
                 if cause == Cause::Missing {
-                    // It is read alone.
+                    // The page is read alone.
                     let (start, _) = self.files.place(index, page as u32);
                     let extent = Extent::new(start, Sectors::new(self.page_sectors));
                     return Err(End::Asks(shadow.time, Op::Read, extent));
@@ -375,7 +376,7 @@ impl Host {
     }
 }
 
-/// Pages of a call: the next, the one behind the last, the one behind the last asked for.
+/// Pages of a call: the next page, the end of its pages, and the end of the pages asked for.
 #[derive(Clone, Copy, Debug)]
 struct Range {
     page: u32,

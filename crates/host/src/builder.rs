@@ -1,10 +1,10 @@
-//! Puts a host together and checks it.
+//! Builds a host and checks its parts.
 
 use crate::spec::{BarrierId, DiskSize, File, FileId, HostSpec, PAGE, PoolId, ProcessSpec, Step};
 use headtime_sched::Class;
 use headtime_units::{Extent, Nanos, Sectors};
 
-/// Steps that programs may plan ahead, all together; each takes some 30 bytes.
+/// Most steps that all programs together may plan in advance. Each step takes some 30 bytes.
 pub(crate) const PLANNED_MAX: u64 = 1 << 27;
 
 /// Why a host cannot be built.
@@ -21,7 +21,7 @@ pub enum HostError {
     /// An extent of a file does not lie on the disk.
     #[error("file {file}: sectors {extent} are not on the disk, which has {capacity}")]
     OutsideDisk {
-        /// The file, counted from 1 as they were added.
+        /// Number of the file, counted from 1 in the order of addition.
         file: usize,
         extent: Extent,
         /// Sectors of the disk.
@@ -30,7 +30,7 @@ pub enum HostError {
     /// An extent of a file is not a whole number of pages, or empty.
     #[error("file {file}: sectors {extent} are not a whole number of pages of {page} sectors")]
     NotPages {
-        /// The file, counted from 1 as they were added.
+        /// Number of the file, counted from 1 in the order of addition.
         file: usize,
         extent: Extent,
         /// Sectors of a page.
@@ -39,57 +39,57 @@ pub enum HostError {
     /// A file is bigger than its extents.
     #[error("file {file}: {size} bytes do not fit into its extents of {room} bytes")]
     TooBig {
-        /// The file, counted from 1 as they were added.
+        /// Number of the file, counted from 1 in the order of addition.
         file: usize,
         size: u64,
-        /// Bytes of its extents.
+        /// Bytes of the file's extents.
         room: u64,
     },
-    /// All files together have more pages than the host can tell apart.
+    /// All files together have more pages than the host supports.
     #[error("the files have more than {most} pages of 4 KiB together")]
     TooManyPages {
-        /// How many it can.
+        /// Largest number of pages.
         most: u64,
     },
-    /// There are more files than the host can keep the state of.
+    /// There are more files than the host supports.
     #[error("there are more than {most} files")]
     TooManyFiles {
-        /// How many it can.
+        /// Largest number of files.
         most: usize,
     },
-    /// There are more processes than the host can keep the state of.
+    /// There are more processes than the host supports.
     #[error("there are {processes} processes; allowed are {most}")]
     TooManyProcesses {
         processes: usize,
-        /// How many it can.
+        /// Largest number of processes.
         most: usize,
     },
     /// A file of a cluster is not in one piece.
     #[error("file {file}: a cluster stripes files with one extent alone")]
     InPieces {
-        /// The file, counted from 1 as they were added.
+        /// Number of the file, counted from 1 in the order of addition.
         file: usize,
     },
     /// Every process would end when the others have ended.
     #[error("every process runs until the others have ended; add a process that ends by itself")]
     OnlyBackground,
-    /// There is nothing to do.
+    /// The host has no process.
     #[error("a host needs at least one process")]
     NoProcess,
     /// A process belongs to a program whose number is too high.
     #[error("process {process}: program {program} is out of range; allowed is 0 to 65535")]
     Program {
-        /// The process, counted from 1 as they were added.
+        /// Number of the process, counted from 1 in the order of addition.
         process: usize,
         program: u32,
     },
-    /// A name that this builder did not give.
+    /// A name does not come from this builder.
     #[error("{kind} {index} is not of this host")]
     Unknown { kind: &'static str, index: u32 },
-    /// A barrier that nobody, or not everybody, can come to.
+    /// A barrier has no members, or more members than the host has processes.
     #[error("barrier {barrier} is for {members} members; the host has {processes} processes")]
     BarrierMembers {
-        /// The barrier, counted from 1 as they were added.
+        /// Number of the barrier, counted from 1 in the order of addition.
         barrier: usize,
         members: u32,
         /// Processes of the host.
@@ -98,25 +98,25 @@ pub enum HostError {
     /// A pool without workers.
     #[error("pool {pool} has no workers")]
     EmptyPool {
-        /// The pool, counted from 1 as they were added.
+        /// Number of the pool, counted from 1 in the order of addition.
         pool: usize,
     },
 }
 
-/// Puts a [`Host`](crate::Host) together.
+/// Builds a [`Host`](crate::Host) from files and processes.
 pub struct HostBuilder {
     pub(crate) spec: HostSpec,
     pub(crate) disk: DiskSize,
-    /// The files as they lie, and which of them each name means.
+    /// Files as they lie on the disk, and the file that each name stands for.
     pub(crate) files: Vec<File>,
     pub(crate) names: Vec<u32>,
     pub(crate) barriers: Vec<u32>,
     pub(crate) pools: Vec<u32>,
     pub(crate) processes: Vec<ProcessSpec>,
-    /// The class of each process, and that of those to come.
+    /// Class of each process, and class of processes that are added later.
     pub(crate) classes: Vec<Class>,
     class: Class,
-    /// By process: true if the process ends when only such processes are left.
+    /// By process: true for a background process, which ends when no other processes are left.
     pub(crate) background: Vec<bool>,
     /// Steps that programs have planned.
     pub(crate) planned: u64,
@@ -124,7 +124,7 @@ pub struct HostBuilder {
 }
 
 impl HostBuilder {
-    /// A host without files and processes, before a disk of this size.
+    /// Makes a builder without files and processes, for a disk of this size.
     ///
     /// # Errors
     ///
@@ -156,14 +156,14 @@ impl HostBuilder {
         self.disk
     }
 
-    /// Lays down a file, opened.
+    /// Adds a file and opens it.
     ///
-    /// Whether files overlap is not checked.
+    /// The builder does not check that files do not overlap.
     ///
     /// # Errors
     ///
-    /// If it does not lie on the disk, if an extent is not a whole number of pages, if it is bigger
-    /// than its extents, or if there are too many pages (2³¹) or files (2²⁴) in all.
+    /// If the file does not lie on the disk, is larger than its extents, or has an extent that is not a whole number of
+    /// pages. If there are too many pages (2³¹) or files (2²⁴) in all.
     pub fn add_file(&mut self, file: File) -> Result<FileId, HostError> {
         let number = self.files.len() + 1;
         if number > FILES_MAX {
@@ -208,8 +208,7 @@ impl HostBuilder {
         Ok(FileId(self.names.len() as u32 - 1))
     }
 
-    /// Another name of the same file, as if it were opened once more: with a state of readahead of
-    /// its own, and the same cached pages.
+    /// Opens a file once more. The new name has a readahead state of its own, and shares the cached pages.
     ///
     /// # Errors
     ///
@@ -223,33 +222,33 @@ impl HostBuilder {
         Ok(FileId(self.names.len() as u32 - 1))
     }
 
-    /// A barrier: so many processes meet there, go on at the same time, and may meet again.
+    /// Adds a barrier for `members` processes. The processes meet there, continue at the same time, and may meet again.
     ///
-    /// A process that ends does not count as having come, as with `pthread_barrier_wait`.
+    /// A process that ends does not count as having arrived, as with `pthread_barrier_wait`.
     pub fn add_barrier(&mut self, members: u32) -> BarrierId {
         self.barriers.push(members);
         BarrierId(self.barriers.len() as u32 - 1)
     }
 
-    /// A server with so many workers, each a thread with an I/O context of its own.
+    /// Adds a server with `workers` workers. Each worker is a thread with an I/O context of its own.
     pub fn add_pool(&mut self, workers: u32) -> PoolId {
         self.pools.push(workers);
         PoolId(self.pools.len() as u32 - 1)
     }
 
-    /// Adds a process. Processes are numbered from 1, which is the `process` of their requests'
-    /// origin; workers of pools are numbered after them, and the flusher is the last.
+    /// Adds a process. Processes are numbered from 1, and the origin of a process's requests has this number as
+    /// `process`. Workers of pools are numbered after the processes. The flusher has the last number.
     pub fn add_process(&mut self, process: ProcessSpec) {
         self.add(process, false);
     }
 
-    /// Adds a process that ends by itself when all processes have ended that were not added so. The process
-    /// takes no step after that time, so its behaviour may be endless.
+    /// Adds a background process, which ends when all other processes have ended. The process takes no step after that
+    /// time, so its behaviour may be endless.
     pub fn add_background(&mut self, process: ProcessSpec) {
         self.add(process, true);
     }
 
-    /// Has the processes of some programs end at once. Files and numbers stay as they are.
+    /// Makes the processes of some programs end at once. Files and numbers stay as they are.
     pub fn silence(&mut self, is_silent: impl Fn(u32) -> bool) {
         for process in &mut self.processes {
             if is_silent(process.program) {
@@ -264,8 +263,8 @@ impl HostBuilder {
         self.background.push(background);
     }
 
-    /// Gives all processes that are added from here on a class: that of everything that they ask for, also what is
-    /// written while they wait for it. Before the first call it is [`Class::BEST_EFFORT`], which is also the flusher's.
+    /// Sets the class of all processes that are added later. The class applies to all their requests, including writes
+    /// for which they wait. The initial class is [`Class::BEST_EFFORT`], which is also the flusher's class.
     pub fn set_class(&mut self, class: Class) {
         self.class = class;
     }
@@ -275,8 +274,8 @@ impl HostBuilder {
         PLANNED_MAX.saturating_sub(self.planned)
     }
 
-    /// What was put together, for somebody who wants to know what the processes will do and not to
-    /// run them. It was not checked as [`HostBuilder::build`] does.
+    /// Returns the parts, for a caller that inspects the processes' steps and does not run them. The parts are not
+    /// checked as in [`HostBuilder::build`].
     pub fn into_plan(self) -> Plan {
         let page_sectors = self.page_sectors();
         Plan {
@@ -294,12 +293,12 @@ impl HostBuilder {
     }
 }
 
-/// Processes and what they work on, as a [`HostBuilder`] got them.
+/// Processes and files, as they were added to a [`HostBuilder`].
 pub struct Plan {
     /// The properties of the host.
     pub spec: HostSpec,
     pub page_sectors: u64,
-    /// The files as they lie.
+    /// Files as they lie on the disk.
     pub files: Vec<File>,
     names: Vec<u32>,
     barriers: Vec<u32>,
@@ -308,7 +307,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Which of the files a name means: files that were opened more than once have several names.
+    /// Index of the file that a name stands for. A file that was opened more than once has several names.
     ///
     /// # Panics
     ///
@@ -317,24 +316,24 @@ impl Plan {
         self.names[name.0 as usize] as usize
     }
 
-    /// A barrier as a number, counted from 0.
+    /// Number of a barrier, counted from 0.
     pub fn number_of(&self, barrier: BarrierId) -> usize {
         barrier.0 as usize
     }
 
-    /// How many processes meet at each barrier, in the order of their numbers.
+    /// Number of processes that meet at each barrier, in the order of the barriers' numbers.
     pub fn barriers(&self) -> &[u32] {
         &self.barriers
     }
 }
 
-/// Pages that all files together may have; blocks of metadata come on top.
+/// Most pages of all files together. Metadata blocks do not count.
 const PAGES_MAX: u64 = 1 << 31;
 
-/// Files that there may be.
+/// Most files of a host.
 const FILES_MAX: usize = if cfg!(test) { 1 << 17 } else { 1 << 24 };
 
-/// Processes that there may be.
+/// Most processes of a host.
 pub(crate) const PROCESSES_MAX: usize = 1_000_000;
 
 fn check(spec: &HostSpec, disk: DiskSize) -> Result<(), HostError> {

@@ -1,23 +1,22 @@
-//! The page cache: what is in memory, and what leaves to make room.
+//! The page cache: pages in memory, and eviction.
 //!
 //! Pages of all files and blocks of metadata share one numbering. A file's pages have consecutive
 //! numbers from its base on. Blocks get numbers in chunks, when a block of a chunk is first
 //! touched. A page costs 16 bytes whether cached or not.
 //!
-//! Clean pages leave in the order in which they came, but a page that several calls have touched
-//! gets a second turn. This approximates Linux's two lists (a page read once is on the inactive
-//! list and leaves first).
+//! Clean pages are evicted in the order in which they came, but a page that several calls have touched gets a second
+//! turn. This approximates Linux's two lists (a page read once is on the inactive list and leaves first).
 
 use std::collections::BTreeMap;
 
 /// The number of a page; zero is none.
 pub(crate) type PageId = u32;
 
-/// A page of a file, or a block of metadata: the pages before and behind it in the ring, which request reads or
-/// writes it, counted from 1 (zero if none), and its state.
+/// Entry of a page of a file or of a metadata block. The numbers are the previous page and the next page in the ring,
+/// the request that reads or writes the page, and the state. Requests are counted from 1; zero is none.
 ///
-/// Four numbers and not a struct, since a vector of zeroed numbers takes no memory until it is written: a whole disk
-/// can be a file, of which few pages are ever touched.
+/// The entry is four numbers and not a struct, since a vector of zeroed numbers takes no memory until it is written. A
+/// whole disk can be one file, and few of its pages are ever touched.
 type Numbers = [u32; 4];
 
 const PREVIOUS: usize = 0;
@@ -25,7 +24,7 @@ const NEXT: usize = 1;
 const IO: usize = 2;
 const STATE: usize = 3;
 
-/// What is known of a page of a file, or of a block of metadata.
+/// State of a page of a file or of a metadata block.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Page {
     io: u32,
@@ -33,14 +32,14 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// In memory, or about to be.
+    /// The page is in memory, or about to be.
     const CACHED: u32 = 1;
-    /// Its request has not completed.
+    /// The request that reads the page has not completed.
     const READING: u32 = 2;
-    /// Its request has not completed.
+    /// The request that writes the page has not completed.
     const WRITING: u32 = 4;
     const DIRTY: u32 = 8;
-    /// The mark of readahead.
+    /// The page carries the mark of a readahead window.
     const MARKED: u32 = 16;
     const TOUCHED: u32 = 32;
     const TOUCHED_AGAIN: u32 = 64;
@@ -56,7 +55,7 @@ impl Page {
         self.is(Page::CACHED)
     }
 
-    /// In memory, with nothing to wait for and no mark to heed.
+    /// Returns true if the page is in memory, is not being read, and carries no readahead mark.
     pub fn plain(self) -> bool {
         self.state & (Page::CACHED | Page::READING | Page::MARKED) == Page::CACHED
     }
@@ -73,7 +72,7 @@ impl Page {
         self.is(Page::DIRTY)
     }
 
-    /// Was ever written to the disk.
+    /// Returns true if a request has written the page since its file was last deleted.
     pub fn written(self) -> bool {
         self.is(Page::WRITTEN)
     }
@@ -82,7 +81,7 @@ impl Page {
         self.is(Page::MARKED)
     }
 
-    /// The request it is part of, if it is being read or written.
+    /// Request that reads or writes the page, if any.
     pub fn io(self) -> Option<u32> {
         self.io.checked_sub(1)
     }
@@ -93,11 +92,12 @@ impl Page {
 pub(crate) struct Cache {
     /// Entry 0 is the head of the ring of cached pages, oldest first.
     pages: Vec<Numbers>,
-    /// The pages of each chunk of blocks.
+    /// First page number of each chunk of blocks.
     chunks: BTreeMap<u64, PageId>,
     capacity: u64,
     cached: u64,
-    /// Pages dirty and not being written, as the kernel counts `NR_FILE_DIRTY`.
+    /// Dirty pages, as the kernel counts `NR_FILE_DIRTY`. A page that is being written counts only if it became dirty
+    /// again.
     dirty: u64,
     writing: u64,
 }
@@ -105,13 +105,16 @@ pub(crate) struct Cache {
 /// Blocks of a chunk: 2 MiB of disk.
 pub(crate) const CHUNK: u64 = 512;
 
-/// Pages tried for room before memory is exceeded: those at the old end may be dirty or in flight.
+/// Attempts to evict a page before memory is exceeded. Pages at the old end may be dirty or in flight.
 const TRIES: u32 = 64;
 
-/// Numbers of pages up to so many are written at once: 64 MiB.
+/// Largest table, in pages, that is written as soon as it is allocated: 64 MiB of entries.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 
-/// Memory that is read before it is written costs two faults a page, and the second one stops all threads of a process.
+/// Allocates entries of zero.
+///
+/// Memory that is read before its first write costs two faults per page, and the second fault stops all threads of a
+/// process. Small tables are therefore written at once.
 fn zeroed(pages: usize) -> Vec<Numbers> {
     match pages <= WRITTEN_AT_ONCE {
         true => std::iter::repeat_n([0; 4], pages).collect(),
@@ -120,7 +123,7 @@ fn zeroed(pages: usize) -> Vec<Numbers> {
 }
 
 impl Cache {
-    /// For so many pages of files, of which `capacity` fit into memory.
+    /// Makes an empty cache for `pages` pages of files. Memory holds `capacity` pages.
     pub fn new(pages: u64, capacity: u64) -> Cache {
         Cache {
             pages: zeroed(pages as usize + 1),
@@ -144,7 +147,7 @@ impl Cache {
         &mut self.pages[page as usize][STATE]
     }
 
-    /// The number of a block of metadata.
+    /// Page number of a metadata block. The block's chunk gets numbers if it has none.
     pub fn block(&mut self, block: u64) -> PageId {
         let next = self.pages.len();
         let base = *self
@@ -157,7 +160,7 @@ impl Cache {
         base + (block % CHUNK) as u32
     }
 
-    /// The number of a block, if one of its chunk was ever touched.
+    /// Page number of a block, if a block of the same chunk was ever touched.
     pub fn known_block(&self, block: u64) -> Option<PageId> {
         let base = self.chunks.get(&(block / CHUNK))?;
         Some(base + (block % CHUNK) as u32)
@@ -168,7 +171,7 @@ impl Cache {
         self.cached
     }
 
-    /// Pages to be written that no request writes yet.
+    /// Number of dirty pages.
     pub fn dirty(&self) -> u64 {
         self.dirty
     }
@@ -178,7 +181,7 @@ impl Cache {
         self.writing
     }
 
-    /// Takes a page into memory, with nothing known of it yet, and makes room for it.
+    /// Takes a page into memory in its initial state. Other pages are evicted to make room.
     pub fn insert(&mut self, page: PageId) {
         debug_assert!(!self.get(page).cached());
         let mut tries = TRIES;
@@ -199,7 +202,7 @@ impl Cache {
         entry[STATE] |= Page::READING | if mark { Page::MARKED } else { 0 };
     }
 
-    /// Notes that request `io` is done with a page; whether it was about it.
+    /// Notes that request `io` is done with a page. Returns false if the request no longer concerned the page.
     pub fn io_done(&mut self, page: PageId, io: u32) -> bool {
         let entry = self.get(page);
         if entry.io != io + 1 {
@@ -218,11 +221,11 @@ impl Cache {
     /// Notes that a call used a page.
     pub fn touch(&mut self, page: PageId) {
         let state = self.state(page);
-        // The bit of the first touch, shifted, is that of the second.
+        // `TOUCHED` shifted by one bit is `TOUCHED_AGAIN`.
         *state |= (*state & Page::TOUCHED) << 1 | Page::TOUCHED;
     }
 
-    /// Makes a page dirty; whether it was not.
+    /// Makes a page dirty. Returns true if the page was not dirty before.
     pub fn make_dirty(&mut self, page: PageId) -> bool {
         let fresh = !self.get(page).dirty();
         *self.state(page) |= Page::DIRTY;
@@ -230,7 +233,7 @@ impl Cache {
         fresh
     }
 
-    /// Notes that request `io` writes a dirty page, which is clean but for that.
+    /// Notes that request `io` writes a dirty page. The page no longer counts as dirty.
     pub fn write(&mut self, page: PageId, io: u32) {
         let old = self.get(page);
         debug_assert!(old.dirty() && !old.writing() && !old.reading());
@@ -241,7 +244,8 @@ impl Cache {
         self.writing += 1;
     }
 
-    /// Drops a page, and that it was written. A request that is about the page no longer is.
+    /// Drops a page from memory, and the note that the page was written. An outstanding request no longer concerns the
+    /// page.
     pub fn forget(&mut self, page: PageId) {
         self.drop(page);
         if self.get(page).written() {
@@ -263,7 +267,7 @@ impl Cache {
         self.cached -= 1;
     }
 
-    /// Drops the oldest page if it is clean, or else puts it to the young end.
+    /// Evicts the oldest page. A page that is dirty, in flight or touched again moves to the young end instead.
     fn make_room(&mut self) {
         let oldest = self.pages[0][NEXT];
         if oldest == 0 {
@@ -319,7 +323,7 @@ mod tests {
         assert_eq!(cache.cached(), 4);
         cache.insert(6);
         assert_eq!(cached(&cache), [1, 2, 5, 6]);
-        // Its second turn is over.
+        // The second turn of page 1 is over.
         cache.insert(7);
         cache.insert(8);
         assert_eq!(

@@ -10,22 +10,22 @@ use crate::spec::{FileId, PAGE, Step};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors, Time};
 
-/// How a process goes on.
+/// Continuation of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
-    /// At once.
+    /// The process continues at once.
     On,
-    /// When it is woken.
+    /// The process continues when it is woken.
     Stop,
 }
 
-/// A process may take so many steps without time passing; more, and its program is a loop that never
-/// ends. A program of the benchmarks that is given no processor time takes a step for each byte of two
-/// windows of readahead at the most, or all that was planned for it, which is no more
-/// ([`PLANNED_MAX`](crate::builder::PLANNED_MAX)).
+/// Most steps that a process may take while no time passes. A program that takes more is an endless loop.
+///
+/// A benchmark without processor time takes at most one step for each byte of two readahead windows, or all its planned
+/// steps. Both numbers are smaller (see [`PLANNED_MAX`](crate::builder::PLANNED_MAX)).
 const STEPS_MAX: u32 = if cfg!(test) { 1 << 20 } else { 1 << 28 };
 
-/// The time of a process that runs: when its event came, and how far ahead of it it is.
+/// Times of a running process: the time of its event, and the time up to which it has run ahead.
 struct Clock {
     now: Time,
     own: Time,
@@ -94,7 +94,7 @@ impl Host {
         }
     }
 
-    /// Comes back when the time that a process has run ahead to has come.
+    /// Suspends a process until the time up to which it has run ahead.
     fn later(&mut self, process: u32, clock: &Clock) -> Flow {
         self.wake(process, clock.own);
         Flow::Stop
@@ -121,7 +121,7 @@ impl Host {
                 this.phase = Phase::Fetch;
                 return Flow::On;
             }
-            // Nobody sees it as long as it finds what it looks for: may run ahead.
+            // A read that finds its pages in memory has no effect on others, so it may run ahead.
             Step::Read { .. } | Step::ReadBlock(_) if this.pool.is_none() => {}
             _ if clock.own > clock.now => return self.later(process, clock),
             _ => {}
@@ -193,7 +193,7 @@ impl Host {
         while this.page < this.last {
             let id = base + this.page;
             if self.cache.get(id).plain() {
-                // A page that the call before ended in is not used anew.
+                // A page in which the previous call ended does not count as touched again.
                 if previous != Some(u64::from(this.page)) {
                     self.cache.touch(id);
                 }
@@ -212,8 +212,8 @@ impl Host {
             if !self.cache.get(id).cached() {
                 self.read_ahead(process, name, Cause::Missing, page, asked, clock.now);
                 if !self.cache.get(id).cached() {
-                    // A window that begins further on, where a sequential reader was expected that
-                    // lost this page: it is read alone.
+                    // The window begins further on, where readahead expected a sequential reader, and leaves out this
+                    // page. The page is read alone.
                     let window = Window {
                         start: u64::from(page),
                         pages: 1,
@@ -245,7 +245,7 @@ impl Host {
         self.end_call(process, step, clock)
     }
 
-    /// Asks readahead, and makes the requests that it wants.
+    /// Asks readahead for a window, and makes the window's requests.
     fn read_ahead(
         &mut self,
         process: u32,
@@ -270,7 +270,7 @@ impl Host {
         }
     }
 
-    /// Reads what is missing of a window: a request for each run of sectors.
+    /// Reads the pages of a window that are not cached, with one request for each run of sectors.
     fn read_window(&mut self, process: u32, data: u32, window: Window, at: Time) {
         let file = &self.files.data[data as usize];
         let base = file.base;
@@ -319,7 +319,7 @@ impl Host {
             let entry = self.cache.get(id);
             let start = u64::from(page) * PAGE;
             if !entry.cached() {
-                // What a write leaves of a page has to be there before.
+                // A page that is overwritten only in part has to be read first.
                 let whole = offset <= start && end >= (start + PAGE).min(size);
                 if start < size && !whole && !self.is_hole(data, page) {
                     if clock.own > clock.now {
@@ -437,7 +437,7 @@ impl Host {
         PAGE / self.page_sectors
     }
 
-    /// The byte behind the last that such a call is about, of a file of `size` bytes.
+    /// End in bytes of a direct call on a file of `size` bytes.
     fn direct_end(&self, op: Op, name: FileId, offset: u64, len: u64, size: u64) -> u64 {
         let room = match op {
             Op::Read => size,
@@ -446,7 +446,8 @@ impl Host {
         offset.saturating_add(len).min(room)
     }
 
-    /// What a call up to byte `end` asks for from a sector of a file on, if anything.
+    /// Extent of the next request of a direct call that ends at byte `end`, from a sector of the file on. `None` if the
+    /// call is complete.
     fn direct_extent(&self, data: u32, sector: u64, end: u64) -> Option<Extent> {
         let end = end.div_ceil(self.sector_bytes());
         (sector < end).then(|| {
@@ -456,7 +457,7 @@ impl Host {
         })
     }
 
-    /// The first thing that such a call asks for of a file of `size` bytes, if anything.
+    /// Extent of the first request of a direct call on a file of `size` bytes, if the call makes one.
     pub(crate) fn first_direct(
         &self,
         op: Op,
@@ -470,7 +471,7 @@ impl Host {
         self.direct_extent(self.data_of(name), sector, end)
     }
 
-    /// Writes the dirty pages of a file, from the process' page on.
+    /// Writes the dirty pages of a file, from the process's present page on.
     fn sync(&mut self, process: u32, name: FileId, at: Time) -> Flow {
         let data = self.data_of(name);
         let this = &self.processes[process as usize];
@@ -483,7 +484,8 @@ impl Host {
                 this.phase = Phase::Wait;
                 Flow::On
             }
-            // Dirty again while it is written: to be written again when that is over.
+            // The page became dirty again while it is being written. The process sleeps on that request, and then
+            // writes the page again.
             Err((page, io)) => {
                 self.processes[process as usize].page = page;
                 self.sleep_on(process, io);

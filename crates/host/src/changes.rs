@@ -1,26 +1,27 @@
-//! What a process that is followed ahead of its time will have changed.
+//! Changes that a process will have made by a later time, while its steps are followed in advance.
 
 use crate::readahead::Readahead;
 use crate::spec::FileId;
 use headtime_units::Lba;
 
-/// What will be different by then.
+/// Changes up to the time to which a process is followed.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    /// Of files, in order of time.
+    /// Changes of files, in order of time.
     pub files: Vec<Change>,
-    /// States of readahead.
+    /// Readahead states of the names that the process has used.
     pub names: Vec<(FileId, Readahead)>,
-    /// Files and blocks that are dirty.
+    /// Files and blocks that the process has made dirty.
     pub dirty: Vec<u32>,
     pub blocks: Vec<Lba>,
 }
 
-/// What happens to a file.
+/// Change of one file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Forgotten(u32),
-    /// From one page to before another it is in memory, without a mark, and so many bytes long.
+    /// Pages `pages.0..pages.1` are cached without a readahead mark. The file has at least `size`
+    /// bytes.
     Present {
         file: u32,
         pages: (u64, u64),
@@ -36,7 +37,7 @@ impl Changes {
         self.blocks.clear();
     }
 
-    /// Notes that pages of a file are in memory, and how many bytes it has at least.
+    /// Notes that pages of a file are in memory, and a lower bound of the file's size.
     pub fn present(&mut self, file: u32, pages: (u64, u64), size: u64) {
         if let Some(Change::Present {
             file: last,

@@ -5,41 +5,43 @@ use crate::readahead::Readahead;
 use crate::spec::{File, PAGE};
 use headtime_units::{Extent, Lba, Sectors, Time};
 
-/// None of a list's members.
+/// Null index of a list.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Pages of a file that follow each other on the disk; up to the next run, or the end of the file.
+/// Pages of a file that are contiguous on the disk. A run ends at the next run or at the end of the
+/// file.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     /// The first page.
     page: u32,
-    /// Its first sector.
+    /// First sector of the run.
     start: u64,
 }
 
 /// A file's data.
 #[derive(Debug)]
 pub(crate) struct Data {
-    /// The number of its page 0.
+    /// Cache number of the file's page 0.
     pub base: PageId,
-    /// Pages of its extents.
+    /// Pages of the file's extents.
     pub room: u32,
-    /// Where its runs begin in the table of all.
+    /// Index of the file's first run in the table of all runs.
     runs: u32,
-    /// The first of its names.
+    /// First name of the file, the head of a list.
     pub names: u32,
     pub initial_size: u64,
     pub size: u64,
     /// Dirty pages, and pages being written.
     pub dirty: u32,
     pub writing: u32,
-    /// No page outside is dirty or being written: the first, and the one after the last.
+    /// First page and end of a range. No page outside the range is dirty or being written.
     pub busy: (u32, u32),
-    /// Since when it has been dirty.
+    /// Time at which the file became dirty.
     pub dirtied: Time,
-    /// Where write-back goes on.
+    /// Page at which write-back continues.
     pub cursor: u32,
-    /// Whether pages were written since the drive's cache was last flushed for it.
+    /// True if pages of the file were written since the drive's cache was last flushed for this
+    /// file.
     pub unflushed: bool,
     pub list: List,
     pub previous: u32,
@@ -49,11 +51,11 @@ pub(crate) struct Data {
 /// Which list of dirty files a file is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum List {
-    /// It is clean.
+    /// The file is clean.
     None,
-    /// Dirty, waiting for its time; the first dirtied in front.
+    /// The file is dirty and not yet due. The file that was dirtied first is in front.
     Dirty,
-    /// Its turn to be written comes.
+    /// The file is due to be written.
     Due,
 }
 
@@ -71,7 +73,7 @@ impl Data {
         };
     }
 
-    /// Forgets the range if nothing is dirty or being written any more.
+    /// Resets the busy range and the cursor if no page is dirty or being written.
     pub fn rest(&mut self) {
         if self.dirty == 0 && self.writing == 0 {
             self.busy = (0, 0);
@@ -80,7 +82,7 @@ impl Data {
     }
 }
 
-/// A name of a file: an open file.
+/// Name of a file: an open file with its readahead state.
 #[derive(Debug)]
 pub(crate) struct Name {
     pub data: u32,
@@ -100,7 +102,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Files and names as the builder has checked them.
+    /// Makes the tables from files and names that the builder has checked.
     pub fn new(
         files: Vec<File>,
         names: Vec<u32>,
@@ -162,7 +164,7 @@ impl Files {
         self.pages += u64::from(page);
     }
 
-    /// Where a page lies, and the first page after it that does not follow it on the disk.
+    /// First sector of a page, and the end of the page's run.
     pub fn place(&self, file: u32, page: u32) -> (Lba, u32) {
         let data = &self.data[file as usize];
         debug_assert!(page < data.room);
@@ -178,8 +180,8 @@ impl Files {
         (Lba::new(sector), until)
     }
 
-    /// The sectors of `len` sectors of a file from sector `at` of the file on, as far as they follow
-    /// each other on the disk.
+    /// Sectors on the disk of at most `len` sectors of a file, from sector `at` of the file on. The
+    /// extent ends where the file is no longer contiguous.
     pub fn sectors(&self, file: u32, at: u64, len: u64) -> Extent {
         let page = (at / self.page_sectors) as u32;
         let within = at % self.page_sectors;

@@ -1,4 +1,4 @@
-//! The flusher's state: what is dirty, and who waits for it to be written.
+//! State of the flusher: dirty files and blocks, and processes that wait for write-back.
 
 use crate::file::NONE;
 use crate::process::Asker;
@@ -8,39 +8,39 @@ use headtime_units::{Nanos, Time};
 
 /// Pages of a file, or blocks, written before the next file has its turn (`MAX_WRITEBACK_PAGES`).
 pub(crate) const TURN: u32 = 1024;
-/// Pages between two looks at the limits while they are exceeded.
+/// Pages between two checks of the limits while the limits are exceeded.
 const LOOK_OFTEN: u32 = 8;
 
-/// The flusher, and the lists of what is dirty.
+/// The flusher, and the lists of dirty files and blocks.
 #[derive(Debug)]
 pub(crate) struct WriteBack {
     pub asker: Asker,
     pub interval: Nanos,
     pub expire: Nanos,
-    /// Pages.
+    /// Dirty pages above which the flusher writes, and above which processes have to write as well.
     pub background: u64,
     pub limit: u64,
-    /// Pages between two looks at the limits.
+    /// Pages between two checks of the limits.
     pub look: u32,
     pub exceeded: bool,
-    /// Files by the time at which they became dirty, and those whose turn it is.
+    /// Files by the time at which they became dirty, and files that are due to be written.
     pub dirty: Queue,
     pub due: Queue,
     /// Pages that the file in front of `due` may still write in this turn.
     pub turn: u32,
     /// Dirty blocks.
     pub blocks: Vec<u64>,
-    /// When the first of them became dirty.
+    /// Time at which the first dirty block became dirty.
     pub blocks_dirtied: Time,
-    /// Whether the flusher's clock is set.
+    /// True if the flusher's clock is set.
     pub ticking: bool,
-    /// The flusher writes what became dirty until then.
+    /// If set, the flusher writes data that became dirty up to this time.
     pub expired: Option<Time>,
-    /// Whether the flusher waits for the queue.
+    /// True while the flusher waits for a congested queue.
     pub congested: bool,
-    /// Its requests outstanding.
+    /// Outstanding write-back requests.
     pub outstanding: u32,
-    /// Processes that wait for one of the requests, and for the queue to be relieved.
+    /// Processes that wait for a free request, and processes that wait until the queue is relieved.
     pub for_request: Chain,
     pub for_relief: Chain,
 }
@@ -87,12 +87,12 @@ impl WriteBack {
         }
     }
 
-    /// Pages that a process may dirty before it looks at the limits.
+    /// Pages that a process may dirty between two checks of the limits.
     pub fn look_every(&self) -> u32 {
         if self.exceeded { LOOK_OFTEN } else { self.look }
     }
 
-    /// Pages that somebody above the limit has to write.
+    /// Pages that a process has to write while the limit is exceeded.
     pub fn share(&self) -> u32 {
         self.look + self.look / 2
     }

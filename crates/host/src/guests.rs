@@ -2,8 +2,8 @@
 //!
 //! Each guest is a [`Host`](crate::Host) with page cache, read-ahead and flusher of its own, on an equal part of the
 //! disk. The guest's own scheduler is Noop, so that requests leave the guest at once. The scheduler of the disk sees
-//! one process per guest, whose number is the guest's, from 1. All requests are of the usual class, since one thread
-//! submits them for the guest. The way between guest and disk takes no time.
+//! one process per guest. This process has the guest's number, counted from 1. All requests are in the default class,
+//! since one thread submits them for the guest. The path between guest and disk takes no time.
 
 use crate::builder::{HostBuilder, HostError};
 use crate::hosts::{AskerOf, HOSTS_MAX, Hosts, Placed};
@@ -16,7 +16,7 @@ use headtime_workload::{NewRequest, Returned, Source};
 /// Guests on one disk: a [`Source`] of requests. See the [module](self) for the rules.
 pub struct Guests {
     hosts: Hosts,
-    /// By guest: processes of all guests before.
+    /// By guest: number of processes of all guests before.
     processes: Vec<u32>,
 }
 
@@ -27,7 +27,7 @@ impl Guests {
     /// The largest request of a guest unless set: 11 segments of one page (`BLKIF_MAX_SEGMENTS_PER_REQUEST`).
     pub const REQUEST_MAX: Bytes = Bytes(11 * PAGE);
 
-    /// Size of the part that each of so many guests has of a disk. Parts are whole pages, and whole chunks of
+    /// Size of each guest's part of a disk that `guests` guests share. Parts are whole pages, and whole chunks of
     /// [`HostSpec::chunk`](crate::HostSpec::chunk) if there are chunks.
     pub fn part(disk: DiskSize, guests: u16, chunk: Option<Bytes>) -> DiskSize {
         let unit = chunk.map_or(PAGE, |chunk| chunk.0.max(PAGE)) / u64::from(disk.sector_bytes);
@@ -39,11 +39,11 @@ impl Guests {
     }
 
     /// Makes a guest of each builder. Parts of the disk follow one another in this order, each of the builder's size.
-    /// Numbers of programs should differ between guests, since outcomes are by number.
+    /// Numbers of programs should differ between guests, since outcomes are listed by number.
     ///
     /// # Errors
     ///
-    /// If there is no guest, or more than [`Guests::MAX`]; as [`HostBuilder::build`].
+    /// If there is no guest, or more than [`Guests::MAX`]. Also as [`HostBuilder::build`].
     pub fn new(builders: Vec<HostBuilder>, seed: u64) -> Result<Guests, HostError> {
         let count = builders.len();
         if !(1..=usize::from(Guests::MAX)).contains(&count) {

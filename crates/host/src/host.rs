@@ -21,9 +21,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::num::NonZero;
 
-/// Processes, page cache and write-back before a disk: a [`Source`](headtime_workload::Source) of requests.
+/// Processes, page cache and write-back above a disk: a [`Source`](headtime_workload::Source) of requests.
 ///
-/// A [`HostBuilder`] makes it. See the crate's page for the rules.
+/// Built by a [`HostBuilder`]. See the crate's page for the rules.
 pub struct Host {
     pub(crate) spec: HostSpec,
     /// Sectors of a page.
@@ -35,30 +35,30 @@ pub struct Host {
     pub(crate) files: Files,
     pub(crate) cache: Cache,
     pub(crate) processes: Vec<Process>,
-    /// The next process that waits for the same as this one.
+    /// By process: the next process that waits for the same thing.
     pub(crate) links: Vec<u32>,
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) pools: Vec<Pool>,
     pub(crate) write_back: WriteBack,
     pub(crate) ios: Ios,
-    /// What is to happen and when; at one time, in the order in which it was set. An event of a
-    /// process counts only if its number is the one that the process waits for.
+    /// Future events by time. Events of the same time come in the order in which they were set. An event of a process
+    /// counts only if the process waits for this event's number.
     pub(crate) due: BinaryHeap<Reverse<(Time, u64, u32)>>,
     events: u64,
     /// Requests made and not yet taken.
     pub(crate) outbox: VecDeque<NewRequest>,
     pub(crate) unplug: bool,
     pub(crate) alive: u32,
-    /// Processes that run and were not added to end with the others.
+    /// Running processes that are not background processes.
     pub(crate) foreground: u32,
-    /// Threads of a server whose step is over, and when each was.
+    /// Server threads whose step is over, and the end of each step.
     handed_back: VecDeque<(u32, Time)>,
     pub(crate) now: Time,
     pub(crate) tell_ahead: bool,
     pub(crate) foretold: VecDeque<Foretold>,
-    /// Calls that returned in the last poll and were not told yet.
+    /// Calls that returned in the last poll and have not been reported yet.
     pub(crate) returned: ReturnedCalls,
-    /// Room for what a process that is followed changes.
+    /// Buffer for the changes of a process that is followed.
     pub(crate) changes: Changes,
 }
 
@@ -70,15 +70,15 @@ pub(crate) struct Barrier {
     pub waiters: Chain,
 }
 
-/// So long a process may run ahead over what it finds in memory.
+/// Longest time that a process may run ahead over pages that it finds in memory.
 pub(crate) const HORIZON: Nanos = Nanos::from_millis(1);
 
-/// Events of the flusher: its clock, and that it may go on.
+/// Events of the flusher: a tick of its clock, and a call to continue.
 pub(crate) const TICK: u32 = u32::MAX;
 pub(crate) const FLUSHER: u32 = u32::MAX - 1;
 
 impl Host {
-    /// From what the builder has checked.
+    /// Makes a host from a builder that was checked.
     pub(crate) fn new(builder: HostBuilder, seed: u64) -> Host {
         let page_sectors = builder.page_sectors();
         let HostBuilder {
@@ -96,7 +96,7 @@ impl Host {
         let files = Files::new(files, names, page_sectors, Readahead::new(window));
         let cache = Cache::new(files.pages, spec.page_cache.0 / PAGE);
         let count = processes.len();
-        // Numbers of workers follow those of processes.
+        // Worker numbers follow process numbers.
         let mut first = count as u32 + 1;
         let pools: Vec<Pool> = (0u32..)
             .zip(pools)
@@ -166,7 +166,7 @@ impl Host {
         }
     }
 
-    /// Hands a step to a thread of a server that waits for one. The thread begins at `at`, and asks for `program`.
+    /// Hands a step to a waiting server thread. The thread starts at `at`, and its requests carry `program`.
     ///
     /// # Panics
     ///
@@ -182,8 +182,8 @@ impl Host {
         self.wake(thread, at);
     }
 
-    /// The next thread of a server whose step is over, and when it was: up to a millisecond after the host's time,
-    /// since a process runs ahead over cached pages.
+    /// Next server thread whose step is over, and the end of the step. The end may be up to a millisecond after the
+    /// host's time, since a process runs ahead over cached pages.
     pub(crate) fn handed_back(&mut self) -> Option<(u32, Time)> {
         self.handed_back.pop_front()
     }
@@ -194,7 +194,7 @@ impl Host {
         self.handed_back.push_back((thread, at));
     }
 
-    /// What the programs have achieved, in the order of their numbers. To be asked at any time.
+    /// Results of the programs so far, in the order of their numbers. May be called at any time.
     pub fn outcome(&self) -> Vec<ProgramOutcome> {
         by_program(
             self.processes
@@ -203,7 +203,7 @@ impl Host {
         )
     }
 
-    /// Who writes back what nobody waits for: the origin of such requests. Its program is 0.
+    /// Origin of the flusher's requests. The program of this origin is 0.
     pub fn flusher(&self) -> Origin {
         self.write_back.asker.origin
     }
@@ -218,7 +218,7 @@ impl Host {
         self.cache.cached() * PAGE
     }
 
-    /// Lets a process go on at `at`, whatever else it was to be woken by.
+    /// Wakes a process at `at`. Earlier events of the process no longer count.
     pub(crate) fn wake(&mut self, process: u32, at: Time) {
         self.events += 1;
         let this = &mut self.processes[process as usize];
@@ -249,17 +249,17 @@ impl Host {
         }
     }
 
-    /// Pages of the longest request that begins at `start`; at least 1, which may cross a chunk's end.
+    /// Pages of the longest request that begins at `start`; at least 1. A single page may cross a chunk's end.
     pub(crate) fn longest_pages(&self, start: Lba) -> u32 {
         (self.longest_sectors(start) / self.page_sectors).max(1) as u32
     }
 
-    /// Notes that somebody sleeps until the disk has done something.
+    /// Notes that a process sleeps until a request completes.
     pub(crate) fn fell_asleep(&mut self) {
         self.unplug = true;
     }
 
-    /// Makes the request that slot `io` stands for.
+    /// Submits the request in slot `io`.
     pub(crate) fn submit(
         &mut self,
         io: u32,
@@ -280,7 +280,7 @@ impl Host {
         });
     }
 
-    /// Who asks when this process does: its worker, if it has one, in the class of the process.
+    /// Origin and class of the process's requests. If a worker carries out the call, the origin names the worker.
     pub(crate) fn asker(&self, process: u32) -> Asker {
         let process = &self.processes[process as usize];
         let origin = Origin {
@@ -293,14 +293,14 @@ impl Host {
         }
     }
 
-    /// Returns true if the disk has nothing of a page of a file. The page lies behind the file's end at the start of the
-    /// run, and was never written to the disk.
+    /// Returns true if the disk holds no data of a page of a file. In that case the page lies behind the file's end at
+    /// the start of the run, and was never written to the disk.
     pub(crate) fn is_hole(&self, data: u32, page: u32) -> bool {
         let file = &self.files.data[data as usize];
         u64::from(page) * PAGE >= file.initial_size && !self.cache.get(file.base + page).written()
     }
 
-    /// The file that a name means.
+    /// Index of the file that a name stands for.
     pub(crate) fn data_of(&self, name: FileId) -> u32 {
         self.files.names[name.0 as usize].data
     }
@@ -314,15 +314,17 @@ impl Host {
 }
 
 impl HostBuilder {
-    /// The host at the start of its run, with nothing cached.
+    /// Builds the host at the start of its run, with an empty cache.
     ///
     /// `seed` decides which idle worker of a pool takes a call.
     ///
     /// # Errors
     ///
-    /// If there is no process, or more than a million, or if one names a pool or a program that cannot be; if a barrier has no
-    /// members or more than there are processes; if a pool has no workers; if every process was added by
-    /// [`HostBuilder::add_background`].
+    /// - There is no process, or there are more than a million.
+    /// - A process names an unknown pool, or a program above 65,535.
+    /// - A barrier has no members, or more members than there are processes.
+    /// - A pool has no workers.
+    /// - Every process was added by [`HostBuilder::add_background`].
     pub fn build(self, seed: u64) -> Result<Host, HostError> {
         self.check()?;
         Ok(Host::new(self, seed))

@@ -25,9 +25,9 @@ pub(crate) struct Placed {
 /// Origin and class that the host's requests have outside.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AskerOf {
-    /// Processes are numbered behind this number, and keep their class.
+    /// Process numbers are increased by this number. Processes keep their class.
     Processes(u32),
-    /// All processes are this process, of the usual class.
+    /// All processes appear as this process, in the default class.
     Host(u32),
 }
 
@@ -46,7 +46,7 @@ impl Placed {
 }
 
 impl Hosts {
-    /// The host that is next to be polled, and when. Of several at one time, the first.
+    /// Next host to poll, and its time. If several hosts have the same time, the first comes first.
     pub fn next(&self) -> Option<(usize, Time)> {
         let times = self.0.iter().map(|placed| placed.host.next_arrival());
         let due = times.enumerate();

@@ -4,17 +4,17 @@ use crate::cache::PageId;
 use crate::file::NONE;
 use crate::waiters::Chain;
 
-/// What a request is for.
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Brings pages into memory.
     Read,
-    /// Writes dirty pages of this file, or blocks if it is [`NONE`]; nobody asked for it in
-    /// particular.
+    /// Writes dirty pages of this file, or blocks if the number is [`NONE`]. No process waits for
+    /// this request in particular.
     WriteBack(u32),
-    /// Writes dirty pages of this file for somebody who waits.
+    /// Writes dirty pages of this file for a process that waits in a sync.
     Sync(u32),
-    /// Passes by the page cache, for this process.
+    /// Bypasses the page cache, for this process.
     Direct(u32),
     /// Flushes the drive's cache, for this process.
     Flush(u32),
@@ -24,12 +24,12 @@ pub(crate) enum Purpose {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Io {
     pub purpose: Purpose,
-    /// The pages it is about: the first, and how many from there on.
+    /// First page of the request, and number of pages.
     pub first: PageId,
     pub pages: u32,
-    /// Who sleeps until it completes.
+    /// Processes that sleep until the request completes.
     pub waiters: Chain,
-    /// Tells it from others in the same slot; zero if the slot is free.
+    /// Distinguishes the request from others in the same slot; zero if the slot is free.
     serial: u64,
     next_free: u32,
 }
@@ -56,7 +56,7 @@ impl Ios {
         }
     }
 
-    /// A request that is about nothing yet.
+    /// Adds a request without pages. Returns its slot.
     pub fn add(&mut self, purpose: Purpose) -> u32 {
         self.serial += 1;
         self.outstanding += 1;
@@ -86,13 +86,13 @@ impl Ios {
         &mut self.slots[slot as usize]
     }
 
-    /// Its name outside.
+    /// Cookie of the request in a slot.
     pub fn cookie(&self, slot: u32) -> u64 {
         let serial = self.slots[slot as usize].serial % (1 << (64 - SLOT_BITS));
         serial << SLOT_BITS | u64::from(slot)
     }
 
-    /// Ends a request.
+    /// Removes a completed request. Returns its slot and its data.
     pub fn remove(&mut self, cookie: u64) -> (u32, Io) {
         let slot = (cookie % (1 << SLOT_BITS)) as u32;
         let io = self

@@ -1,14 +1,14 @@
-//! Simulates what stands above a disk: programs, and the kernel that turns their calls into
+//! Simulates the layers above a disk: programs, and the kernel that turns their calls into
 //! requests.
 //!
-//! A [`Host`] is a [`Source`](headtime_workload::Source): a state machine that is told when its
-//! requests complete. Its processes run [`Step`]s. A buffered read goes through the page cache and
-//! on-demand readahead ([`readahead`]). A window of readahead becomes one request for each run of
-//! sectors. A reader sleeps until the whole request that brings its page is complete. When it goes
-//! to sleep, the queue is unplugged. Writes reach the disk later. Time passes only in thinking,
-//! copying and sleeping.
+//! A [`Host`] is a [`Source`](headtime_workload::Source): a state machine that is notified when its
+//! requests complete. The processes of a host run [`Step`]s. A buffered read goes through the page
+//! cache and on-demand readahead ([`readahead`]). A window of readahead becomes one request for
+//! each run of sectors. A reader sleeps until the whole request that brings its page is complete.
+//! When it goes to sleep, the queue is unplugged. Writes reach the disk later. Time passes only in
+//! thinking, copying and sleeping.
 //!
-//! The rules are those of Linux 2.6.31 (`mm/filemap.c`, `mm/readahead.c`, `mm/page-writeback.c`,
+//! The rules follow Linux 2.6.31 (`mm/filemap.c`, `mm/readahead.c`, `mm/page-writeback.c`,
 //! `fs/mpage.c`, `fs/fs-writeback.c`, `fs/direct-io.c`).
 //!
 //! ```
@@ -34,7 +34,7 @@
 //! });
 //! let mut host = builder.build(1)?;
 //!
-//! // A disk that takes 1 ms for whatever it is asked, one request at a time.
+//! // A disk that serves one request at a time, in 1 ms each.
 //! let (mut now, mut sizes) = (Time::ZERO, Vec::new());
 //! while !host.done() {
 //!     while let Some(request) = host.poll(now) {
@@ -53,16 +53,16 @@
 //!
 //! # What is simplified
 //!
-//! - Every process has a processor to itself, and the kernel's own work costs nothing but
+//! - Every process has a processor of its own. The kernel's own work costs no time except
 //!   [`HostSpec::copy_per_page`].
-//! - A process runs ahead, for at most a millisecond, over pages that it finds in memory. What it
-//!   does to the disk, and to others, happens at its time; but a page that is pushed out of memory
-//!   within this millisecond still counts as found. All pages of one call of write become dirty when
-//!   it begins, unless it has to wait in between.
-//! - Requests of readahead do not wait for a free one of the queue's 128; those of write-back do.
+//! - A process runs ahead of simulated time, for at most a millisecond, over pages that it finds in
+//!   memory. Effects on the disk and on other processes still happen at the right time. But a page
+//!   that is evicted within this millisecond still counts as found. All pages of one write call
+//!   become dirty when the call begins, unless the call has to wait in between.
+//! - Readahead requests do not wait for one of the queue's 128 slots. Write-back requests do.
 //! - There is no journal: blocks of metadata are written back like pages of files.
-//! - There is one flusher; the kernel has two to eight, most of them idle.
-//! - When the last process has ended nothing more is written back.
+//! - There is one flusher. The kernel has two to eight, and most are idle.
+//! - After the last process has ended, nothing more is written back.
 
 mod ahead;
 mod builder;

@@ -6,38 +6,39 @@ use headtime_units::{Nanos, Time};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramOutcome {
     pub program: u32,
-    /// The start of its first process.
+    /// Start of the program's first process.
     pub started: Time,
-    /// The end of its last process; `None` while one is running.
+    /// End of the program's last process; `None` while a process is running.
     pub ended: Option<Time>,
-    /// Bytes that its calls read, from memory or from the disk.
+    /// Bytes that the program's calls read, from memory or from the disk.
     pub bytes_read: u64,
-    /// Bytes that its calls wrote, to memory or to the disk.
+    /// Bytes that the program's calls wrote, to memory or to the disk.
     pub bytes_written: u64,
-    /// Time in which any of its processes had a call outstanding; `None` if that is not known.
+    /// Time in which any process of the program had a call outstanding; `None` if unknown.
     pub io_time: Option<Nanos>,
     /// Time with a call outstanding in each epoch from the start of the run on; empty unless epochs were asked for.
     pub io_epochs: Vec<Nanos>,
-    /// Its calls; see [`ProcessOutcome::calls`].
+    /// Number of calls; see [`ProcessOutcome::calls`].
     pub calls: u64,
-    /// Its processes, in the order in which they were added.
+    /// Results of the program's processes, in the order in which the processes were added.
     pub processes: Vec<ProcessOutcome>,
 }
 
 /// The result of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessOutcome {
-    /// Its number, from 1 on: the `process` of its requests' origin unless a server makes them.
+    /// Number of the process, from 1 on. The origin of the process's requests has this number as `process`, unless a
+    /// server makes them.
     pub process: u32,
-    /// When it began.
+    /// Start of the process.
     pub started: Time,
-    /// When it ended; `None` while it is running.
+    /// End of the process; `None` while it is running.
     pub ended: Option<Time>,
-    /// Bytes that its calls read.
+    /// Bytes that the process's calls read.
     pub bytes_read: u64,
-    /// Bytes that its calls wrote.
+    /// Bytes that the process's calls wrote.
     pub bytes_written: u64,
-    /// Calls of read, write, direct and sync that have returned; blocks of metadata are none.
+    /// Calls of read, write, direct and sync that have returned. Steps on metadata blocks do not count.
     pub calls: u64,
 }
 

@@ -3,21 +3,22 @@
 use crate::waiters::Chain;
 use headtime_workload::Random;
 
-/// Tells the random numbers of pools from those of other things.
+/// Separates the random numbers of pools from all others.
 const PURPOSE: u32 = 0x706f_6f6c;
 
 /// A server's workers.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// Those that have nothing to do, by the number that their requests carry.
+    /// Idle workers, by the number that their requests carry.
     idle: Vec<u32>,
-    /// Clients that wait for one.
+    /// Clients that wait for a worker.
     pub waiters: Chain,
     random: Random,
 }
 
 impl Pool {
-    /// Workers numbered from `first` on. `seed` and `index`, of the pool, decide who takes what.
+    /// Makes a pool of workers that are numbered from `first` on. `seed` and the pool's `index`
+    /// decide which worker takes a call.
     pub fn new(first: u32, workers: u32, seed: u64, index: u32) -> Pool {
         Pool {
             idle: (first..first + workers).collect(),
@@ -26,7 +27,7 @@ impl Pool {
         }
     }
 
-    /// Any of the idle workers, each as likely as any other.
+    /// Takes an idle worker at random, each with equal probability.
     pub fn take(&mut self) -> Option<u32> {
         let count = self.idle.len() as u64;
         if count == 0 {
@@ -36,7 +37,7 @@ impl Pool {
         Some(self.idle.swap_remove(at as usize))
     }
 
-    /// Returns true if anybody is idle.
+    /// Returns true if any worker is idle.
     pub fn has_idle(&self) -> bool {
         !self.idle.is_empty()
     }

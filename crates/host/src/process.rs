@@ -1,4 +1,4 @@
-//! A process, and how far it is in what it does.
+//! A process and its progress through its steps.
 
 use crate::outcome::ProcessOutcome;
 use crate::spec::{Behaviour, PAGE, ProcessSpec, Step};
@@ -6,49 +6,50 @@ use headtime_sched::{Class, Origin};
 use headtime_units::{Extent, Time};
 use std::collections::VecDeque;
 
-/// Who asks, and with what rank.
+/// Origin and class of a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asker {
     pub origin: Origin,
     pub class: Class,
 }
 
-/// A process, and how far it is in what it does.
+/// A process and its progress through its steps.
 pub(crate) struct Process {
     pub origin: Origin,
     pub class: Class,
     pub behaviour: Box<dyn Behaviour>,
-    /// True if the process ends when only such processes are left.
+    /// True for a background process, which ends when no other processes are left.
     pub background: bool,
     /// True for a thread of a server. The thread carries out handed steps in place of its behaviour.
     pub handed: bool,
     pub pool: Option<u32>,
-    /// The worker that carries out its call.
+    /// Worker that carries out the process's call.
     pub worker: Option<u32>,
     pub step: Step,
     pub phase: Phase,
-    /// Steps asked for ahead of their time.
+    /// Steps fetched from the behaviour in advance.
     pub ahead: VecDeque<Step>,
     pub look: Look,
-    /// The request of its that was last told ahead.
+    /// Request of the process that was last foretold.
     pub told: Option<(Time, Extent)>,
-    /// Of a call: the page that is next, the page behind the last, that behind the last one asked
-    /// for, the end in bytes, and the bytes in all.
+    /// Range of the present call: next page, end of its pages, end of the pages asked for, end in
+    /// bytes, and length in bytes. Ends are exclusive.
     pub page: u32,
     pub last: u32,
     pub asked: u32,
     pub end: u64,
     pub bytes: u64,
-    /// Its own requests that it waits for.
+    /// Number of direct or flush requests that the process waits for.
     pub pending: u32,
-    /// The number of the event that it waits for.
+    /// Number of the event that the process waits for.
     pub event: u64,
     /// Steps since time last passed.
     pub steps: u32,
-    /// Pages dirtied since its share of writing was last looked at, and pages written for that.
+    /// Pages dirtied since the last check of the dirty limits, and pages written for the present
+    /// check.
     pub dirtied: u32,
     pub written: u32,
-    /// When the present call began.
+    /// Start of the present call.
     pub called: Time,
     pub started: Time,
     pub ended: Option<Time>,
@@ -57,35 +58,36 @@ pub(crate) struct Process {
     pub calls: u64,
 }
 
-/// Whether a process is to be looked ahead of.
+/// State of the look-ahead of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
-    /// No: it sleeps, or its next request has been told.
+    /// No look-ahead: the process sleeps, or its next request has been foretold.
     No,
-    /// Yes, from this time on.
+    /// The process is to be followed from this time on.
     From(Time),
-    /// It was, and would sleep on what is being read.
+    /// The process was followed, and would sleep on a page that is being read. When a request
+    /// completes, the process is followed again from this time on.
     Stalled(Time),
 }
 
-/// Where a process is in a step.
+/// Phase of a process within a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The step is to be asked for.
+    /// The next step is to be fetched.
     Fetch,
-    /// It has not begun.
+    /// The step has not begun.
     Begin,
-    /// Its pages are being gone through.
+    /// The step works through its pages.
     Work,
-    /// It dirtied memory and may have to write some.
+    /// The process dirtied memory and may have to write some pages.
     Balance,
-    /// Its pages were written; those under way are waited for.
+    /// A sync has submitted its pages, and waits for pages that are being written.
     Wait,
-    /// It is over.
+    /// The step is over.
     Finish,
     /// A thread of a server waits to be handed a step.
     Idle,
-    /// There is none any more.
+    /// The process has ended.
     Ended,
 }
 
@@ -138,11 +140,11 @@ impl Process {
         }
     }
 
-    /// The step that comes so many after the present one.
+    /// Returns a coming step without taking it; index 0 is the next step.
     ///
     /// # Panics
     ///
-    /// If it comes after the end.
+    /// If the program has ended before that step.
     pub fn peek(&mut self, index: usize) -> Step {
         while self.ahead.len() <= index {
             assert!(
@@ -154,12 +156,12 @@ impl Process {
         self.ahead[index]
     }
 
-    /// Returns true if a server carries out its calls.
+    /// Returns true if a server carries out the process's calls.
     pub fn is_served(&self) -> bool {
         self.pool.is_some()
     }
 
-    /// Goes on with the pages of a write after its share of writing.
+    /// Continues a write after the check of the dirty limits.
     pub fn balanced(&mut self) {
         self.dirtied = 0;
         self.written = 0;
@@ -169,7 +171,8 @@ impl Process {
         };
     }
 
-    /// Sets out on a call over so many bytes, of which those before `room` are there.
+    /// Sets the range of a call of `len` bytes. The range is cut at `room`, the end of the file or
+    /// of its extents.
     pub fn set_range(&mut self, offset: u64, len: u64, room: u64) {
         let asked = offset.saturating_add(len);
         self.end = asked.min(room).max(offset);

@@ -1,14 +1,14 @@
 //! Decides when to read a sequential reader's next pages, and how many.
 //!
 //! The on-demand readahead of Linux 2.6.31 (`mm/readahead.c`, `ondemand_readahead`), as a state
-//! machine whose only state is the window. A read asks it when a page is missing
-//! ([`Cause::Missing`]), and when it touches the page that an earlier window marked
+//! machine whose only state is the window. A read asks for a window when a page is missing
+//! ([`Cause::Missing`]), and when the read touches the page that an earlier window marked
 //! ([`Cause::Marked`]). The mark starts the next window before the reader needs it.
 //!
-//! What is left out: the queue's congestion, which suppresses windows once 113 reads are queued, and
-//! the limit by free memory.
+//! Two rules of the kernel are left out. A congested queue suppresses windows once 113 reads are
+//! queued. Free memory limits the windows.
 
-/// Why readahead is asked.
+/// Reason for asking readahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The page is not cached.
@@ -17,21 +17,20 @@ pub enum Cause {
     Marked,
 }
 
-/// The pages to read: those of them that are not cached.
+/// Range of pages to read. Cached pages of the range are skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// The first page.
     pub start: u64,
     pub pages: u64,
-    /// The page that gets the mark, if it is among those read.
+    /// Page that gets the mark, if this page is among the pages read.
     pub mark: Option<u64>,
 }
 
 /// The state of readahead of one open file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readahead {
-    /// The latest window: its first page, its pages, and how many of them follow the mark, which is
-    /// included.
+    /// Latest window: first page, number of pages, and number of pages from the mark on.
     start: u64,
     size: u64,
     async_size: u64,
@@ -42,7 +41,8 @@ pub struct Readahead {
 }
 
 impl Readahead {
-    /// Of a file just opened. `max` is the longest window in pages; zero switches readahead off.
+    /// State of a file that was just opened. `max` is the longest window in pages; zero switches
+    /// readahead off.
     pub fn new(max: u64) -> Readahead {
         Readahead {
             start: 0,
@@ -63,9 +63,9 @@ impl Readahead {
         self.previous
     }
 
-    /// What to read when a call that has `request` pages to go from `page` on finds what `cause`
-    /// says. `cached` tells whether a page of the file is cached or being read. `None` if there is
-    /// nothing to read, which only a mark can bring about.
+    /// Window to read when a call, which still needs `request` pages from `page` on, meets a
+    /// missing or marked page (`cause`). `cached` returns true if a page of the file is cached or
+    /// being read. `None` if there is nothing to read, which happens only at a mark.
     pub fn ask(
         &mut self,
         cause: Cause,
@@ -84,12 +84,13 @@ impl Readahead {
             self.begin(page, request);
         } else if page == self.start + self.size - self.async_size || page == self.start + self.size
         {
-            // Where a sequential reader was expected.
+            // The read is at the place where a sequential reader was expected.
             self.start += self.size;
             self.size = self.next_size(self.size);
             self.async_size = self.size;
         } else if cause == Cause::Marked {
-            // The mark of a window that this state has lost: another stream reads through it.
+            // The mark is from a window that this state no longer holds, since another stream reads
+            // through the same state.
             let hole = (page + 1..=page + self.max).find(|page| !cached(*page))?;
             self.start = hole;
             self.size = self.next_size(hole - page + request);
@@ -105,14 +106,15 @@ impl Readahead {
                 .take_while(|back| cached(page - back))
                 .count() as u64;
             if history == 0 {
-                // Alone: what was asked, and nothing to remember.
+                // A random read: only the pages asked for, and no change of state.
                 return Some(Window {
                     start: page,
                     pages: request,
                     mark: None,
                 });
             }
-            // What a stream leaves behind; one that began with the file is likely to go on.
+            // The cached pages in front are the trace of a stream. A stream from the beginning of
+            // the file is likely to go on.
             let stretched = if history >= page {
                 2 * history
             } else {
@@ -123,7 +125,8 @@ impl Readahead {
             self.async_size = self.size;
         }
         if page == self.start && self.size == self.async_size {
-            // The mark would be on the very page that is touched: take the next window along.
+            // The mark would be on the page that is touched, so the next window is read at the same
+            // time.
             self.async_size = self.next_size(self.size);
             self.size += self.async_size;
         }
@@ -144,7 +147,7 @@ impl Readahead {
         };
     }
 
-    /// The first window of a reader that asks for so many pages.
+    /// Size of the first window of a reader that asks for `request` pages.
     fn first_size(&self, request: u64) -> u64 {
         let rounded = request.next_power_of_two();
         if rounded <= self.max / 32 {
@@ -156,7 +159,7 @@ impl Readahead {
         }
     }
 
-    /// The window after one of so many pages.
+    /// Size of the window after a window of `size` pages.
     fn next_size(&self, size: u64) -> u64 {
         let grown = if size < self.max / 16 {
             4 * size

@@ -1,16 +1,16 @@
-//! Calls that have returned and that nobody was told of yet.
+//! Calls that have returned and have not been reported yet.
 
 use headtime_units::{Nanos, Time};
 use headtime_workload::Returned;
 use std::collections::VecDeque;
 
-/// Runs of calls of equal span, each made when the one before returned.
+/// Runs of calls of equal span, each made when the previous call returned.
 #[derive(Debug)]
 pub(crate) struct ReturnedCalls {
     earlier: VecDeque<Returned>,
-    /// The run that the next call may continue; of no calls if there is none.
+    /// Run that the next call may continue. The run has zero calls if there is none.
     last: Returned,
-    /// When the last call of that run returned; never if there is no run.
+    /// Return time of the last call of `last`; [`Time::NEVER`] if there is no run.
     ended: Time,
 }
 
@@ -26,7 +26,8 @@ impl Default for ReturnedCalls {
 }
 
 impl ReturnedCalls {
-    /// Adds a call. Most calls find all in memory and continue the run, so that path is short.
+    /// Adds a call. Most calls find all pages in memory and continue the run, so this path is
+    /// short.
     #[inline]
     pub fn push(&mut self, began: Time, ended: Time) {
         let span = ended - began;
@@ -46,7 +47,7 @@ impl ReturnedCalls {
         }
     }
 
-    /// Takes the run that began to return first.
+    /// Takes the earliest run.
     #[inline]
     pub fn pop(&mut self) -> Option<Returned> {
         self.earlier.pop_front().or_else(|| {

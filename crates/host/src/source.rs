@@ -25,7 +25,7 @@ impl Source for Host {
             if let Some(request) = self.outbox.pop_front() {
                 return Some(request);
             }
-            // Who sleeps unplugs the queue before anybody else runs.
+            // A process that falls asleep unplugs the queue before another process runs.
             if self.unplug || self.alive == 0 {
                 return None;
             }
@@ -96,8 +96,8 @@ impl Source for Host {
 }
 
 impl Host {
-    /// Notes that request `io` is done with its pages, counted from `first` on; how many of them it
-    /// was still about.
+    /// Notes that request `io` is done with its `pages` pages from `first` on. Returns the number of pages that the
+    /// request still concerned.
     fn pages_done(&mut self, io: u32, first: PageId, pages: u32) -> u32 {
         (first..first + pages)
             .map(|page| u32::from(self.cache.io_done(page, io)))
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(error.as_deref(), Some(expected));
     }
 
-    /// The end of the wait is the end of time, and who looks ahead from there looked beyond it.
+    /// The process waits until the end of time. A look-ahead from there must not go beyond that time.
     #[test]
     fn a_process_that_thinks_beyond_all_time_is_looked_ahead_of() {
         let mut host = builder();
@@ -183,7 +183,7 @@ mod tests {
         let start = Time::LATEST;
         assert_eq!(host.poll(start), None);
         assert_eq!(host.next_arrival(), Some(Time::NEVER));
-        // The read is foretold for then, or not at all.
+        // The read is foretold for the end of time, or not at all.
         let told = host.foretell().map(|told| told.at);
         assert!(told.is_none_or(|at| at == Time::NEVER), "{told:?}");
     }
@@ -233,13 +233,13 @@ mod tests {
             host.unplug();
         }
         assert_eq!(requests, 4);
-        // The first took from the end of the thinking to the fourth page; the others took no time.
+        // The first call took from the end of the think time to the fourth page. The other calls took no time.
         assert_eq!(seen, [(5, 45, 1), (45, 45, 2)]);
         let outcome = &host.outcome()[0];
         assert_eq!(outcome.calls, 3);
     }
 
-    /// Of two processes and one that a server works for; the flusher stays where it is.
+    /// Two processes make their own requests, and a server works for a third. The flusher's class stays as it is.
     #[test]
     fn requests_have_the_class_of_the_process_that_asks() {
         let mut host = builder();

@@ -3,10 +3,11 @@
 use headtime_sched::Class;
 use headtime_units::{Bytes, Extent, Nanos, Sectors, Time};
 
-/// Bytes of a page, and of a block of every file: that of x86 and of ext3 on any disk of its time.
+/// Bytes of a page, and of a block of every file. Pages of x86 and blocks of ext3 had this size on any disk of the
+/// time.
 pub const PAGE: u64 = 4096;
 
-/// How big the disk is.
+/// Size of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSize {
     pub capacity: Sectors,
@@ -34,39 +35,38 @@ impl DiskSize {
     serde(default)
 )]
 pub struct HostSpec {
-    /// The longest readahead window; default 128 KiB (`VM_MAX_READAHEAD`, `read_ahead_kb`). Rounded
-    /// down to pages. More means larger requests of sequential readers, and more data read in vain
-    /// after random ones; zero means that every page is read alone when it is touched. 0 to 64 MiB.
+    /// The longest readahead window; default 128 KiB (`VM_MAX_READAHEAD`, `read_ahead_kb`). Rounded down to pages. A
+    /// longer window makes larger requests of sequential readers, and reads more data in vain for random readers. Zero:
+    /// every page is read alone when it is touched. 0 to 64 MiB.
     pub read_ahead: Bytes,
-    /// Memory for pages of files and for blocks; default 1792 MiB: the paper's 2 GB less what the
-    /// kernel and the programs take (assumed). Once full, clean pages make room. Also what the limits
-    /// of dirty memory are percentages of. At least 1 MiB.
+    /// Memory for pages of files and for blocks; default 1792 MiB, which is the paper's 2 GB minus the memory of kernel
+    /// and programs (assumed). When this memory is full, clean pages are evicted. The limits of dirty memory are
+    /// percentages of this size. At least 1 MiB.
     pub page_cache: Bytes,
-    /// Processor time for each page that a read or write call touches, the call itself included;
-    /// default 1.2 us (assumed: a copy of 4 KiB at 4 to 6 GB/s, and a system call). More makes
-    /// readers slower than the disk. Zero is allowed.
+    /// Processor time for each page that a read or write call touches, including the system call; default 1.2 us. The
+    /// default is assumed: a copy of 4 KiB at 4 to 6 GB/s, and a system call. A longer time makes readers slower than
+    /// the disk. Zero is allowed.
     pub copy_per_page: Nanos,
     /// The largest request that the host makes; default 512 KiB (`max_sectors_kb` of SATA disks
     /// then). Rounded down to pages; 4 KiB to 64 MiB.
     pub request_max: Bytes,
-    /// No request crosses a multiple of this on the disk; absent, the default, or zero: no such limit.
-    /// md of 2.6.31 sets the limit to its chunk (`merge_bvec`). A page across a multiple is a request of
-    /// its own. A multiple of 4 KiB, up to 64 MiB.
+    /// Boundary for requests: no request crosses a multiple of this size on the disk. Absent (the default) or zero: no
+    /// such limit. The md driver of Linux 2.6.31 sets the limit to its chunk (`merge_bvec`). A page that lies across a
+    /// boundary is a request of its own. Allowed is a multiple of 4 KiB, up to 64 MiB.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub chunk: Option<Bytes>,
-    /// How often the flusher looks for pages to write; default 5 s (`dirty_writeback_centisecs`).
-    /// At least 1 ms.
+    /// Time between two checks of the flusher for pages to write; default 5 s (`dirty_writeback_centisecs`). At least 1
+    /// ms.
     pub writeback_interval: Nanos,
-    /// The flusher writes files that became dirty so long ago; default 30 s
-    /// (`dirty_expire_centisecs`).
+    /// Age at which the flusher writes a dirty file; default 30 s (`dirty_expire_centisecs`).
     pub dirty_expire: Nanos,
-    /// The flusher writes at once while more of the memory is dirty, in percent; default 10
-    /// (`dirty_background_ratio`). At most `dirty_limit`.
+    /// Percentage of dirty memory above which the flusher writes at once; default 10 (`dirty_background_ratio`). At
+    /// most `dirty_limit`.
     pub dirty_background: u32,
-    /// Who dirties memory while more of it is dirty or being written, in percent, writes as well and
-    /// waits; default 20 (`dirty_ratio`). 1 to 100.
+    /// Percentage of memory that is dirty or being written, above which a process that dirties pages has to write some
+    /// itself and to wait; default 20 (`dirty_ratio`). 1 to 100.
     pub dirty_limit: u32,
-    /// Whether [`Step::Sync`] ends with a flush of the drive's cache; default no, as ext3 then.
+    /// True if [`Step::Sync`] ends with a flush of the drive's cache; default false, as in ext3 of the time.
     pub barriers: bool,
 }
 
@@ -92,10 +92,10 @@ impl Default for HostSpec {
     }
 }
 
-/// Names an open file: what a file descriptor stands for.
+/// Name of an open file, like a file descriptor.
 ///
-/// The state of readahead belongs to it. Processes that read through the same name share that
-/// state. [`HostBuilder::reopen`](crate::HostBuilder::reopen) gives another name for the same data.
+/// Each name has a readahead state of its own. Processes that read through the same name share that state.
+/// [`HostBuilder::reopen`](crate::HostBuilder::reopen) gives another name for the same data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId(pub(crate) u32);
 
@@ -110,59 +110,59 @@ pub struct PoolId(pub(crate) u32);
 /// A file as it lies on the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Where its pages are, in the order of the file; each a whole number of pages of 4 KiB (8
-    /// sectors of 512 bytes) and not empty. They may hold more than `size`: room to grow.
+    /// Extents of the file's pages, in the order of the file. Each extent is a whole number of pages of 4 KiB (8
+    /// sectors of 512 bytes) and not empty. The extents may hold more than `size`, so that the file can grow.
     pub extents: Vec<Extent>,
-    /// Bytes in it at the start of the run.
+    /// Bytes in the file at the start of the run.
     pub size: u64,
 }
 
-/// What a process does next.
+/// Next action of a process.
 ///
-/// Offsets and lengths are bytes. Reads end at the end of the file, writes at the end of its
-/// extents. Nothing behind that is requested.
+/// Offsets and lengths are in bytes. A read stops at the end of the file, and a write at the end of the file's extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Lets time pass.
     Think(Nanos),
-    /// From here on the process asks in this class (`ioprio_set`). Takes no time and is no call.
+    /// Sets the class of the process's later requests (`ioprio_set`). This step takes no time and does not count as a
+    /// call.
     Ask(Class),
     /// One call of `read()`, through the page cache.
     Read {
         file: FileId,
-        /// From which byte on.
+        /// First byte.
         offset: u64,
         len: u64,
     },
-    /// One call of `write()`: the data is in memory afterwards, dirty.
+    /// One call of `write()`. Afterwards the data is in memory as dirty pages.
     Write {
         file: FileId,
-        /// From which byte on.
+        /// First byte.
         offset: u64,
         len: u64,
     },
-    /// One call that passes by the page cache (`O_DIRECT`) and returns when the disk is done. Rounded
-    /// outwards to sectors. Neither sees nor changes what is cached.
+    /// One call that bypasses the page cache (`O_DIRECT`) and returns when the disk is done. The range is rounded
+    /// outwards to sectors. The call neither uses nor changes cached pages.
     Direct {
         /// [`Op::Read`](headtime_sched::Op::Read) or [`Op::Write`](headtime_sched::Op::Write).
         op: headtime_sched::Op,
         file: FileId,
-        /// From which byte on.
+        /// First byte.
         offset: u64,
         len: u64,
     },
-    /// Reads the block of 4 KiB that starts at this sector unless it is cached: metadata.
+    /// Reads a metadata block, the 4 KiB that start at this sector, unless the block is cached.
     ReadBlock(headtime_units::Lba),
-    /// Changes the block of 4 KiB that starts at this sector, in memory; it is written later. It is
-    /// not read before.
+    /// Changes a metadata block, the 4 KiB that start at this sector, in memory. Write-back writes the block later. The
+    /// block is not read first.
     DirtyBlock(headtime_units::Lba),
     /// `fsync()`: returns when every dirty page of the file is on the disk.
     Sync(FileId),
-    /// Deletes the file, or truncates it: its pages vanish from memory, dirty ones unwritten. Its
-    /// size is again that at the start of the run, and its extents stay reserved, so that it can be
-    /// written anew.
+    /// Deletes or truncates the file. The file's pages leave memory, and dirty pages are not written. The file gets
+    /// back the size that it had at the start of the run. The extents stay reserved, so that the file can be written
+    /// again.
     Forget(FileId),
-    /// Waits until all members have come; see [`HostBuilder::add_barrier`](crate::HostBuilder::add_barrier).
+    /// Waits until all members have arrived; see [`HostBuilder::add_barrier`](crate::HostBuilder::add_barrier).
     Barrier(BarrierId),
     /// Ends the process.
     Exit,
@@ -170,10 +170,10 @@ pub enum Step {
 
 /// The program of a process.
 ///
-/// Knows no time and sees no result: its next step depends only on its earlier steps. Built again
-/// from the same seed it takes the same steps. It is not asked again after [`Step::Exit`].
+/// A program does not know the time and sees no results. The next step depends only on earlier steps, so a program that
+/// is built again from the same seed takes the same steps. The host asks for no step after [`Step::Exit`].
 pub trait Behaviour: Send {
-    /// What to do next. Of 268 million steps in a row at least one must take time.
+    /// Returns the next step. At least one of 268 million consecutive steps must take time.
     fn next(&mut self) -> Step;
 }
 
@@ -185,12 +185,12 @@ impl<F: FnMut() -> Step + Send> Behaviour for F {
 
 /// A process or a thread: both have an I/O context of their own (`CLONE_IO` is not used).
 pub struct ProcessSpec {
-    /// The program that it is part of, 0 to 65,535; the `program` of its requests' origin.
+    /// Program of the process, 0 to 65,535. The origin of the process's requests has this number as `program`.
     pub program: u32,
-    /// What it does.
+    /// Source of the process's steps.
     pub behaviour: Box<dyn Behaviour>,
-    /// The server that carries out its calls, if it is a client.
+    /// Server that carries out the process's calls, if the process is a client.
     pub served_by: Option<PoolId>,
-    /// When it begins.
+    /// Start of the process.
     pub start: Time,
 }

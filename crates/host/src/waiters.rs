@@ -2,8 +2,8 @@
 
 use crate::file::NONE;
 
-/// The processes that wait for one thing, first come first. The links are stored outside, one per
-/// process, since no process waits for two things.
+/// Processes that wait for the same thing, in the order of arrival. The links are stored outside,
+/// one per process, since no process waits for two things.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     head: u32,
@@ -41,7 +41,8 @@ impl Chain {
         Some(process)
     }
 
-    /// Takes out one that may be anywhere, or not in it.
+    /// Removes a process from any place in the chain. A process that is not in the chain is
+    /// ignored.
     pub fn remove(&mut self, links: &mut [u32], process: u32) {
         let (mut before, mut at) = (NONE, self.head);
         while at != NONE {

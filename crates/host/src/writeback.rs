@@ -1,13 +1,17 @@
-//! How dirty pages come to the disk when nobody asks for it.
+//! Write-back: dirty pages reach the disk without a sync.
 //!
-//! After `mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 2.6.31. A flusher wakes every
+//! The rules follow `mm/page-writeback.c` and `fs/fs-writeback.c` of Linux 2.6.31. A flusher wakes every
 //! [`writeback_interval`](crate::HostSpec::writeback_interval) and writes the files that became dirty
-//! [`dirty_expire`](crate::HostSpec::dirty_expire) ago, the first dirtied first, at most 1024 pages of
-//! one before the next has its turn. While more than the background share of memory is dirty it
-//! writes whatever is dirty. Who dirties pages looks at the limit now and then, and above it writes
-//! half again as many pages as it has dirtied, or waits. The flusher stops while 113 of its requests
-//! are outstanding (a congested queue), and goes on below 103; others wait for a free one of 128.
-//! Blocks of metadata come after the files, in the order of their addresses.
+//! [`dirty_expire`](crate::HostSpec::dirty_expire) ago. The file that was dirtied first comes first, with at most 1024
+//! pages before the next file's turn. While more than the background share of memory is dirty, the flusher writes all
+//! dirty data.
+//!
+//! A process that dirties pages checks the limit now and then. Above the limit, the process writes half again as many
+//! pages as lie between two ordinary checks, or waits.
+//!
+//! The flusher stops while 113 write-back requests are outstanding (a congested queue), and continues below 103.
+//! Processes wait for a free request out of 128. Blocks of metadata come after the files, in the order of their
+//! addresses.
 
 use crate::cache::{CHUNK, PageId};
 use crate::file::{List, NONE};
@@ -18,15 +22,15 @@ use crate::process::Asker;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
-/// Requests of write-back outstanding at which the queue counts as congested, and below which no more.
+/// Outstanding write-back requests at which the queue counts as congested, and below which the congestion ends.
 const CONGESTED: u32 = 113;
 const RELIEVED: u32 = 103;
-/// Requests of write-back that may be outstanding at all (`BLKDEV_MAX_RQ`).
+/// Most outstanding write-back requests (`BLKDEV_MAX_RQ`).
 const REQUESTS: u32 = 128;
-/// Who finds nothing to write waits so long (`congestion_wait`), or until a request of write-back
-/// completes while the queue is not congested.
+/// Longest wait of a process that finds nothing to write (`congestion_wait`). The wait ends earlier if a write-back
+/// request completes while the queue is not congested.
 const PAUSE: Nanos = Nanos::from_millis(100);
-/// Whose turn it is.
+/// File or blocks to write next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     File(u32),
@@ -34,12 +38,12 @@ enum Next {
     Nobody,
 }
 
-/// What is to be written.
+/// Data that may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum What {
-    /// Everything.
+    /// All dirty data.
     All,
-    /// What became dirty until then.
+    /// Data that became dirty up to this time.
     Until(Time),
 }
 
@@ -63,7 +67,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// The request that is reading it, and is to be waited for.
+    /// The request that is reading the block. The caller has to wait for it.
     pub(crate) fn dirty_block(&mut self, lba: Lba, at: Time) -> Result<(), u32> {
         let id = self.cache.block(lba.get() / self.page_sectors);
         let entry = self.cache.get(id);
@@ -83,7 +87,7 @@ impl Host {
         Ok(())
     }
 
-    /// Sees to it that the flusher wakes: at a multiple of its interval.
+    /// Sets the flusher's clock to the next multiple of its interval, unless the clock is set.
     fn set_clock(&mut self, at: Time) {
         if self.write_back.ticking {
             return;
@@ -95,7 +99,7 @@ impl Host {
         self.rouse(TICK, Time::from_nanos(next));
     }
 
-    /// The flusher's clock.
+    /// Handles a tick of the flusher's clock.
     pub(crate) fn tick(&mut self, at: Time) {
         self.write_back.ticking = false;
         if self.cache.dirty() == 0 {
@@ -108,11 +112,11 @@ impl Host {
         self.set_clock(at);
     }
 
-    /// The flusher writes as far as there is cause and the queue takes it.
+    /// Lets the flusher write until nothing is due or the queue is congested.
     pub(crate) fn flush_on(&mut self, at: Time) {
         let asker = self.write_back.asker;
-        // Pages that are being written stay dirty if they were changed since: a round that writes
-        // nothing is the last.
+        // A page that is changed while it is being written stays dirty. A round that writes nothing is therefore the
+        // last.
         let mut round = 1;
         loop {
             if self.write_back.outstanding >= CONGESTED {
@@ -145,10 +149,10 @@ impl Host {
         }
     }
 
-    /// Has a process that dirtied memory write some, or wait; whether it sleeps, and is to come back
-    /// here.
+    /// Makes a process that dirtied memory write some pages or wait. Returns true if the process sleeps, and has to
+    /// repeat this when it wakes.
     pub(crate) fn throttle(&mut self, process: u32, at: Time) -> bool {
-        // Its alarm may have woken it while it waited for relief.
+        // If a timer woke the process, the process is still in the list of waiters.
         let waiters = &mut self.write_back.for_relief;
         waiters.remove(&mut self.links, process);
         if self.write_share(process, at) {
@@ -163,8 +167,8 @@ impl Host {
         false
     }
 
-    /// Writes the share of a process while the limit is exceeded; whether it sleeps, for a free
-    /// request or because there is nothing that it could write.
+    /// Writes the share of a process while the limit is exceeded. Returns true if the process sleeps, either for a free
+    /// request or because nothing is left that it could write.
     fn write_share(&mut self, process: u32, at: Time) -> bool {
         let (background, limit) = (self.write_back.background, self.write_back.limit);
         let total = self.cache.dirty() + self.cache.writing();
@@ -200,7 +204,7 @@ impl Host {
         true
     }
 
-    /// Notes that a request of write-back is done; `pages` of it still were of `file`.
+    /// Notes that a write-back request is done. The request still concerned `pages` pages of `file`.
     pub(crate) fn written_back(&mut self, at: Time, file: u32, pages: u32) {
         self.pages_written(file, pages);
         let was = self.write_back.outstanding;
@@ -235,12 +239,11 @@ impl Host {
         data.rest();
     }
 
-    /// Writes the dirty pages from `page` to before `end` of a file, for somebody who waits.
+    /// Writes the dirty pages `page..end` of a file, for a process that waits.
     ///
     /// # Errors
     ///
-    /// The first page that cannot be written because it is being written as it was before it was
-    /// changed, and the request that does.
+    /// The first page that became dirty again while it is being written, and the request that writes it.
     pub(crate) fn write_for_sync(
         &mut self,
         file: u32,
@@ -269,8 +272,8 @@ impl Host {
         Ok(())
     }
 
-    /// Makes a request of the dirty pages of a file from `page` on that follow each other on the
-    /// disk; how many.
+    /// Makes one request for the dirty pages of a file from `page` on that are contiguous on the disk. Returns the
+    /// number of pages.
     #[expect(
         clippy::too_many_arguments,
         reason = "what, where to, why, how, who, when"
@@ -326,7 +329,7 @@ impl Host {
         self.submit(io, at, Op::Write, extent, flags, asker);
     }
 
-    /// Chooses whose turn it is, and moves files to the list of those that are due if it is empty.
+    /// Chooses the file or blocks to write next. If no file is due, the files that match `what` become due first.
     fn next_to_write(&mut self, what: What) -> Next {
         if self.write_back.due.head == NONE {
             self.write_back.turn = TURN;
@@ -352,8 +355,8 @@ impl Host {
         }
     }
 
-    /// Writes at most `most` pages of whose turn it is, until so many requests are outstanding; how
-    /// many pages.
+    /// Writes at most `most` pages of the file or blocks in `next`, until `full` requests are outstanding. Returns the
+    /// number of pages.
     fn write_turn(&mut self, next: Next, most: u32, full: u32, asker: Asker, at: Time) -> u32 {
         match next {
             Next::File(file) => self.write_file(file, most, full, asker, at),
@@ -368,7 +371,7 @@ impl Host {
         let data = &self.files.data[file as usize];
         let (base, (first, last)) = (data.base, data.busy);
         let cursor = data.cursor.clamp(first, last);
-        // From where it was left to the end, then from the beginning.
+        // From the cursor to the end, then from the beginning.
         for (from, to) in [(cursor, last), (first, cursor)] {
             let mut page = from;
             while page < to && written < most && self.files.data[file as usize].dirty > 0 {
@@ -397,7 +400,7 @@ impl Host {
         if clean || self.write_back.turn == 0 || written < most {
             let over = self.write_back.turn == 0;
             if !clean && !over {
-                // What is left is being written: it has become dirty anew.
+                // The remaining dirty pages are being written, and became dirty again meanwhile.
                 data.dirtied = at;
             }
             self.write_back.turn = TURN;
@@ -418,7 +421,7 @@ impl Host {
             let lba = blocks[done];
             let id = self.known(lba);
             if self.cache.get(id).writing() {
-                // It stays dirty.
+                // The block stays dirty.
                 blocks[kept] = lba;
                 kept += 1;
                 done += 1;
@@ -443,7 +446,7 @@ impl Host {
             self.request(io, id, pages, Lba::new(lba), Flags::NONE, asker, at);
         }
         if done == blocks.len() {
-            // What is left was changed while it is being written.
+            // The remaining blocks were changed while they are being written.
             self.write_back.blocks_dirtied = at;
         }
         blocks.drain(kept..done);
@@ -451,7 +454,7 @@ impl Host {
         written
     }
 
-    /// The number of a block that is dirty.
+    /// Page number of a dirty block.
     fn known(&self, lba: u64) -> PageId {
         self.cache
             .known_block(lba / self.page_sectors)

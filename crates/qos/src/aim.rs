@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Goal of a program.
 #[derive(Clone, Debug)]
 pub struct Aim {
-    /// Time at which the program must have ended.
+    /// Time by which the program must have ended.
     pub deadline: Time,
     /// Throughput of the program with the servers to itself.
     pub alone: Rate,
@@ -28,8 +28,8 @@ pub struct Aim {
 }
 
 impl Aim {
-    /// The goal of a run that starts at `start` and has to take `run_time`, of a program with this profile and a model that was
-    /// trained with the profile. Sectors have `sector_bytes` bytes.
+    /// Creates the goal of a run that starts at `start` and must end after `run_time`. `profile` is the program's. `model`
+    /// was trained with that profile. Sectors have `sector_bytes` bytes.
     ///
     /// # Errors
     ///
@@ -56,13 +56,14 @@ impl Aim {
         })
     }
 
-    /// Least time that the rest of a run needs which was served so many bytes, by its profile and with all servers.
+    /// Least time that the rest of a run needs with all servers, after `progress` bytes. The profile and the measured
+    /// slowdown determine this time.
     pub fn rest_of(&self, progress: u64) -> Nanos {
         let [compute, io] = self.rest(progress);
         compute + io
     }
 
-    /// Least compute and I/O times of the rest of a run that was served so many bytes.
+    /// Least compute and I/O times of the rest of a run, after `progress` bytes.
     pub(crate) fn rest(&self, progress: u64) -> [Nanos; 2] {
         let [compute, io] = self.rest.least(progress);
         [compute, io * self.watch.slower() / 100]

@@ -13,16 +13,17 @@ use std::sync::Arc;
 pub struct Alpha(f64);
 
 impl Alpha {
-    /// The ratio of the profile itself.
+    /// Ratio of the profile itself.
     pub(crate) const ONE: Alpha = Alpha(1.0);
 
-    /// The ratio at which a rest with this I/O time of the run alone takes `left`. `None` if it takes longer with all servers.
+    /// Ratio at which the rest of a run takes `left`, with `io` as its I/O time alone. `None` if the rest does not fit with
+    /// all servers.
     pub(crate) fn of_rest(left: Nanos, io: Nanos) -> Option<Alpha> {
         let fits = left >= io && !io.is_zero();
         fits.then(|| Alpha(left.as_secs_f64() / io.as_secs_f64()))
     }
 
-    /// The ratio for a program that is to run for `run_time`: `(T_real - T_comp) / (T_profile - T_comp)`.
+    /// Ratio for a program that must end after `run_time`: `(T_real - T_comp) / (T_profile - T_comp)`.
     ///
     /// # Errors
     ///
@@ -57,7 +58,7 @@ impl Alpha {
 pub struct Bounds {
     model: Arc<Model>,
     alpha: Alpha,
-    /// Most throughput with all servers, whatever the model predicts.
+    /// Upper limit of the throughput with all servers. The model's predictions are cut to this limit.
     most: Option<Rate>,
     servers: Vec<ServerBound>,
     /// Requests on all servers.
@@ -68,20 +69,20 @@ pub struct Bounds {
 #[derive(Clone, Debug)]
 struct ServerBound {
     epoch: Accumulator,
-    /// Throughput by the last epoch with requests; 0 if the program has left the server.
+    /// Throughput by the last prediction. 0 if the program has left the server.
     rate: f64,
-    /// Requests that were there at the end of the last epoch.
+    /// Number of requests since the last prediction, at the end of the last epoch.
     seen: u64,
-    /// Number of the last request here, among those on all servers.
+    /// Number of the last request at this server, among the requests at all servers.
     last: u64,
 }
 
-/// Requests of a program, for each server, after which a server without any of them is left. A program that uses all servers
-/// alike leaves one out for so long once in 3,000 times.
+/// Number of requests per server after which the program has left a server without requests. A program that uses all servers
+/// alike misses one server for such a time with a chance of 1 in 3,000.
 const LEAVES_AFTER: u64 = 8;
 
 impl Bounds {
-    /// Bounds by a model, on servers whose sectors have `sector_bytes` bytes.
+    /// Creates bounds by a model, for servers whose sectors have `sector_bytes` bytes.
     ///
     /// # Panics
     ///
@@ -105,12 +106,12 @@ impl Bounds {
         }
     }
 
-    /// Sets another goal. The current epoch goes on.
+    /// Sets another goal. The current epoch continues.
     pub fn set_alpha(&mut self, alpha: Alpha) {
         self.alpha = alpha;
     }
 
-    /// Sets the most throughput with all servers, of a program that was measured; `None`: as the model predicts.
+    /// Sets the measured upper limit of the throughput with all servers. `None` leaves the model's predictions as they are.
     pub(crate) fn set_most(&mut self, most: Option<Rate>) {
         self.most = most;
     }
@@ -135,10 +136,10 @@ impl Bounds {
     /// Ends the epoch, whose length is [`Model::epoch`]. Returns the bound of the program for the next epoch: the sum over the
     /// servers that it uses. Returns `None` if no server had requests.
     ///
-    /// A server with fewer requests than are [enough](Model::enough) since its last prediction keeps that one. A server without
-    /// requests keeps it until the program has made 8 requests for each server elsewhere. Otherwise the bound of a program that
-    /// gets little service would fall: few requests come in an epoch, to few servers. If one request is enough, each epoch counts
-    /// by itself.
+    /// A server keeps its last prediction until [enough](Model::enough) requests have come since then. A server without
+    /// requests keeps its prediction until the program has made 8 requests per server elsewhere. The reason: a program that
+    /// gets little service makes few requests in an epoch, at few servers. Without this rule its bound would fall. If one
+    /// request is enough, each epoch counts by itself.
     pub fn epoch_ends(&mut self) -> Option<Rate> {
         let tree = self.model.tree();
         let enough = self.model.enough();

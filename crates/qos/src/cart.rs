@@ -21,15 +21,16 @@ pub enum Stop {
     /// Growth to the end, then pruning by cost complexity: the smallest tree whose cross-validated error is at most a
     /// standard error above the least.
     Pruned,
-    /// The leaf that reduces the variance most is split next, until the mean relative error in cross-validation is below the
-    /// threshold: the paper's rule. If no size achieves that, the size with the least error.
+    /// Growth by the paper's rule: the leaf that reduces the variance most is split next. Growth ends when the mean relative
+    /// error in cross-validation is below the threshold. If no size achieves this, the tree has the size with the least
+    /// error.
     Error(Millionths),
 }
 
 /// Options of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CartOptions {
-    /// Features that the tree may ask for.
+    /// Features that the tree may use.
     pub features: FeatureSet,
     /// Rule for the size of the tree.
     pub stop: Stop,

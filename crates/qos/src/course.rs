@@ -4,14 +4,14 @@ use crate::bound::Alpha;
 use crate::profile::Profile;
 use headtime_units::Nanos;
 
-/// Course of a run that keeps its goal, by the profile. Epochs of the profile in which the program had no request are left out.
+/// Course of a run that keeps its goal, by the profile. Epochs of the profile without requests of the program are left out.
 ///
-/// The compute time within the other epochs passes as in the profile, and the I/O time is stretched by alpha.
+/// The compute time within the other epochs passes as in the profile. The I/O time is stretched by alpha.
 ///
 /// Invariants: bytes and times of `points` ascend.
 #[derive(Clone, Debug)]
 pub(crate) struct Course {
-    /// At the end of each epoch with requests: bytes served since the start, and time of the epochs that count.
+    /// Points at the end of each epoch with requests: bytes served since the start, and time of the epochs that count.
     points: Vec<(u64, Nanos)>,
 }
 
@@ -33,7 +33,7 @@ impl Course {
         }
     }
 
-    /// Time of the epochs with requests by which this number of bytes should have been served.
+    /// Time by which `bytes` should have been served, counted in epochs with requests.
     pub fn time_of(&self, bytes: u64) -> Nanos {
         let next = self.points.partition_point(|(point, _)| *point <= bytes);
         let before = next.checked_sub(1).map(|last| self.points[last]);
@@ -51,7 +51,8 @@ impl Course {
 /// Invariants: bytes of `points` ascend.
 #[derive(Clone, Debug)]
 pub(crate) struct Rest {
-    /// At the end of each epoch with requests: bytes served since the start, and least compute and I/O times to the end of the run.
+    /// Points at the end of each epoch with requests: bytes served since the start, and least compute and I/O times to the
+    /// end of the run.
     points: Vec<(u64, [Nanos; 2])>,
 }
 
@@ -72,7 +73,8 @@ impl Rest {
         }
     }
 
-    /// Least compute and I/O times to the end of the run once this number of bytes has been served: those behind the epoch under way.
+    /// Least compute and I/O times to the end of the run after `bytes` have been served. Counts from the end of the current
+    /// epoch.
     pub fn least(&self, bytes: u64) -> [Nanos; 2] {
         let next = self.points.partition_point(|(point, _)| *point <= bytes);
         self.points
@@ -119,7 +121,7 @@ pub(crate) mod tests {
         };
         let ms = Nanos::from_millis;
         assert_eq!(rest(&profile, 0), ms(1900));
-        // A program that asks for the bytes behind its pause has made the pause.
+        // If a program asks for the bytes behind its pause, the pause is over.
         assert_eq!(rest(&profile, 10_000_000 - 1), ms(1500));
         assert_eq!(rest(&profile, 10_000_000), ms(900));
         assert_eq!(rest(&profile, 15_000_000), Nanos::ZERO);

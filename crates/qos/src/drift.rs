@@ -1,40 +1,40 @@
-//! Whether a run leaves its profile.
+//! Comparison of a run with its profile.
 
 use crate::bound::Alpha;
 use crate::course::Course;
 use crate::profile::Profile;
 use headtime_units::{Nanos, Rate};
 
-/// How a run has left its profile.
+/// Difference between a run and its profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drift {
-    /// Time for the same number of bytes, in percent of the time in the profile.
+    /// Time of the run for the same number of bytes, in percent of the time in the profile.
     Slower(u32),
-    /// The program has moved a sixteenth more bytes than the profile has. How long the rest takes is not known.
+    /// The program has moved a sixteenth more bytes than the profile has. The length of the rest is unknown.
     More,
 }
 
-/// Compares a run with its profile, a period at a time.
+/// Compares a run with its profile, period by period.
 ///
-/// The window of a program is time with all servers to itself, as in the profile. So a window has to move as many bytes as the
-/// profile did in the same time.
+/// The window of a program is time with all servers to itself, as in the profile. So a window has to move as many bytes as
+/// the profile did in the same time.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     /// Course of the profile itself.
     alone: Course,
-    /// Bytes of the profile, and a sixteenth more.
+    /// Bytes of the profile, plus a sixteenth.
     most: u64,
-    /// Time in windows, and time in the profile for the same bytes. The periods before count half.
+    /// Time in windows, and time in the profile for the same bytes. At each period the sums of earlier periods are halved.
     took: Nanos,
     expected: Nanos,
-    /// Bytes of these periods.
+    /// Bytes moved, summed in the same way.
     moved: u64,
     drift: Option<Drift>,
 }
 
 impl Watch {
-    /// Time in windows beyond 5/4 of the time in the profile at which a run has left its profile. Errors of a tree are within
-    /// a quarter, and a whole epoch with twice the time says more than chance.
+    /// Slack beyond 5/4 of the time in the profile, after which a run has left its profile. Errors of a tree are within a
+    /// quarter. An epoch with twice the time is no chance event.
     const SLACK: Nanos = Nanos::from_millis(100);
 
     pub fn new(profile: &Profile) -> Watch {
@@ -49,8 +49,8 @@ impl Watch {
         }
     }
 
-    /// Ends a period in which the program had this time in its window with requests, and was served the bytes of its run from `before`
-    /// to `progress`. Without a window of its own, only the bytes count.
+    /// Ends a period. `window` is the program's time in its own window with requests, or 0 without one. The period moved the
+    /// bytes from `before` to `progress`. If `window` is 0, only the number of bytes is checked.
     pub fn period_ends(&mut self, window: Nanos, before: u64, progress: u64) {
         if progress > self.most {
             self.drift = Some(Drift::More);
@@ -68,7 +68,7 @@ impl Watch {
         }
     }
 
-    /// Time in windows over the time in the profile, 100 at least.
+    /// Time in windows in percent of the time in the profile, at least 100.
     fn percent(&self) -> u32 {
         let expected = u128::from(self.expected.as_nanos().max(1));
         let percent = u128::from(self.took.as_nanos()) * 100 / expected;
@@ -84,7 +84,7 @@ impl Watch {
         self.drift
     }
 
-    /// I/O time of the profile over that of the run, in percent.
+    /// I/O time of the run in percent of the profile's I/O time for the same bytes. 100 unless the run has become slower.
     pub fn slower(&self) -> u64 {
         match self.drift {
             Some(Drift::Slower(percent)) => u64::from(percent),
@@ -100,7 +100,7 @@ mod tests {
 
     const MB: u64 = 1_000_000;
 
-    /// Percent by which a run is slower after some periods of one window and these bytes each.
+    /// Drift of a run after a number of periods, each with one window and these bytes.
     fn after(periods: u64, window: u64, bytes: u64) -> Option<Drift> {
         let mut watch = Watch::new(&profile());
         for period in 0..periods {

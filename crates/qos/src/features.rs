@@ -104,13 +104,13 @@ impl FeatureSet {
     }
 }
 
-/// Why a text is no set of features.
+/// Reason why a text is no set of features.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{found}` is no feature{}; allowed are {}", maybe(.nearest), FeatureSet(u8::MAX))]
 pub struct FeatureSetError {
     /// The word.
     pub found: String,
-    /// The name that may have been meant.
+    /// Most similar name of a feature.
     pub nearest: Option<&'static str>,
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// The time in which a program is to end.
+/// Time in which a program must end.
 ///
 /// As text: `110s`, a run time; `2.5x`, a multiple of the run time alone; `by 06:00`, a time of day.
 ///
@@ -27,7 +27,7 @@ pub enum Goal {
     Within(Nanos),
     /// A multiple of the run time alone.
     Times(Millionths),
-    /// A time of day at which the program is to have ended. Only a server knows the time of day.
+    /// A time of day by which the program must have ended. Only a server knows the time of day.
     By(TimeOfDay),
 }
 
@@ -40,7 +40,7 @@ pub struct TimeOfDay {
     pub minute: u8,
 }
 
-/// Why a goal cannot be had. Callers put the program and the key in front.
+/// Reason why a goal is refused. Callers put the program and the key in front of the message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GoalError {
@@ -54,7 +54,7 @@ pub enum GoalError {
         /// The problem.
         problem: String,
     },
-    /// A time of day where no day is known.
+    /// A time of day, given to a caller that has no days.
     #[error(
         "a simulation has no time of day; allowed are a run time (`110s`) and a multiple of the run time alone (`2.5x`)"
     )]
@@ -64,7 +64,7 @@ pub enum GoalError {
         "the goal, {run_time} after the start of the program, is in the past: the program has run for {elapsed}; set a later goal"
     )]
     Past {
-        /// Run time that the goal asks for.
+        /// Run time that the goal demands.
         run_time: Nanos,
         /// Run time so far.
         elapsed: Nanos,
@@ -74,30 +74,31 @@ pub enum GoalError {
         "the goal of {run_time} is shorter than the compute time, {compute}; the least possible is {least}"
     )]
     BelowCompute {
-        /// Run time that the goal asks for.
+        /// Run time that the goal demands.
         run_time: Nanos,
         /// Time without I/O.
         compute: Nanos,
         /// Least possible run time.
         least: Nanos,
     },
-    /// The program does not end so early with all servers to itself.
+    /// The program cannot end so early, even with all servers to itself.
     #[error(
         "the goal of {run_time} is shorter than a run with all servers; the least possible is {least}"
     )]
     Impossible {
-        /// Run time that the goal asks for.
+        /// Run time that the goal demands.
         run_time: Nanos,
         /// Least possible run time.
         least: Nanos,
     },
-    /// The profile has no I/O time, so that no bound can be made.
+    /// The profile has no I/O time, so no bound can be derived.
     #[error("the profile has no I/O time, so no bound follows from it; profile a run with I/O")]
     NoIo,
 }
 
 impl Goal {
-    /// Run time that the goal asks for, if the program runs for `alone` without others and has run for `elapsed` so far.
+    /// Returns the run time that the goal demands. The program runs for `alone` without others, and has run for `elapsed` so
+    /// far.
     ///
     /// `by` gives the time from the start of the program to a time of day. A simulation returns [`GoalError::NoDays`].
     ///
@@ -240,7 +241,7 @@ mod tests {
                 "{goal}"
             );
         }
-        // A multiple beyond all times does not wrap around.
+        // A very large multiple does not wrap around.
         let huge = Goal::Times(Millionths(u64::MAX));
         let no_days = |_| Err(GoalError::NoDays);
         assert_eq!(

@@ -1,7 +1,7 @@
-//! Which programs have windows of their own: U-Shape (SC'11), sections 3.2.1 and 4.4.
+//! Choice of the programs with windows of their own: U-Shape (SC'11), sections 3.2.1 and 4.4.
 //!
-//! A program is worth a window of its own if the seek to the data of others costs more than the wait for its next request, the
-//! *reuse distance*. Programs that wait for longer share a window, so that the disks stay busy.
+//! If the seek to the data of others costs more than the wait for a program's next request, the program gets its own window.
+//! That wait is the *reuse distance*. Programs with longer waits share a window, so that the disks stay busy.
 
 use headtime_units::{Lba, Nanos, Time};
 
@@ -16,9 +16,9 @@ pub(crate) struct Locality {
 #[derive(Clone, Copy, Debug, Default)]
 struct ServerLocality {
     outstanding: u64,
-    /// Time at which the server was last done with a request of the program.
+    /// Time at which the server last finished a request of the program.
     done: Time,
-    /// Start of the last request; `None` if there was none.
+    /// Start of the last request. `None` before the first.
     at: Option<Lba>,
 }
 
@@ -31,8 +31,8 @@ impl Locality {
         &mut self.servers[index]
     }
 
-    /// Notes a request. A reuse distance counts if it lies within the program's window, of which start and length are given:
-    /// otherwise it holds the time in which others were served.
+    /// Notes a request. A reuse distance counts only within the program's window, which has start `from` and length `span`. A
+    /// longer distance would include time in which other programs were served.
     pub fn asked(&mut self, now: Time, (from, span): (Time, Nanos), server: u16, at: Lba) {
         let of = self.server(server);
         let counts = of.outstanding == 0 && of.done >= from && now < from + span;
@@ -45,20 +45,20 @@ impl Locality {
         }
     }
 
-    /// Notes that a server is done with a request.
+    /// Notes that a server has finished a request.
     pub fn done(&mut self, now: Time, server: u16) {
         let of = self.server(server);
         of.outstanding = of.outstanding.saturating_sub(1);
         of.done = now;
     }
 
-    /// Mean reuse distance since this was last asked; `None` if there was none.
+    /// Returns the mean reuse distance since the last call, or `None` if there was none.
     pub fn take_reuse(&mut self) -> Option<Nanos> {
         let (sum, count) = std::mem::take(&mut self.gaps);
         (count > 0).then(|| Nanos::from_nanos(sum / count))
     }
 
-    /// Mean distance from the data of another program, over the servers that both use, in sectors.
+    /// Mean distance in sectors from the data of another program, over the servers that both use.
     pub fn distance(&self, other: &Locality) -> Option<u64> {
         let both = self.servers.iter().zip(&other.servers);
         let distances = both.filter_map(|(one, other)| Some(one.at?.distance(other.at?).get()));
@@ -69,10 +69,10 @@ impl Locality {
     }
 }
 
-/// Periods in a row that must agree before a program moves to a window of its own, or from there to the shared one.
+/// Number of consecutive periods that must agree before a program moves to its own window or to the shared window.
 const AGREEING: u8 = 2;
 
-/// Periods for which a program that was short in the shared window keeps a window of its own.
+/// Number of periods for which a program keeps its own window after it was short in the shared window.
 const KEEPS: u8 = 10;
 
 /// Votes of the last periods.
@@ -80,12 +80,12 @@ const KEEPS: u8 = 10;
 pub(crate) struct Votes {
     dedicate: bool,
     agreeing: u8,
-    /// Periods for which no vote counts.
+    /// Number of periods for which votes do not count.
     keeps: u8,
 }
 
 impl Votes {
-    /// Votes after a move. `short` says that the program was short in the shared window.
+    /// Votes after a move. `short` is true if the program was short in the shared window.
     pub fn after(short: bool) -> Votes {
         Votes {
             keeps: if short { KEEPS } else { 0 },
@@ -93,7 +93,7 @@ impl Votes {
         }
     }
 
-    /// Takes the vote of a period. Returns what enough periods in a row have voted, if they have.
+    /// Takes the vote of a period. Returns the vote if enough consecutive periods agree.
     pub fn vote(&mut self, dedicate: bool) -> Option<bool> {
         self.agreeing = match self.dedicate == dedicate {
             true => self.agreeing.saturating_add(1),

@@ -27,11 +27,12 @@ pub struct Model {
 pub struct TrainOptions {
     /// Options of the tree.
     pub cart: CartOptions,
-    /// Requests of each profile of the program that are used: a segment drawn by chance. `None` uses all. The paper has 10,000.
+    /// Number of requests that are used of each profile of the program: a randomly drawn segment. `None` uses all. The paper
+    /// uses 10,000.
     pub segment: Option<u64>,
-    /// Requests of a server whose means are used, 1 or more; default 8. Epochs with fewer count together. With 1 each epoch counts
-    /// by itself, as in the paper. An epoch with one or two requests says little of a program, and a program that gets little
-    /// service has many such epochs.
+    /// Number of requests of a server whose means make one sample, 1 or more; default 8. Epochs with fewer requests count
+    /// together. With 1, each epoch counts by itself, as in the paper. One or two requests describe a program badly, and a
+    /// program with little service has many epochs with so few requests.
     pub enough: u64,
 }
 
@@ -56,13 +57,13 @@ pub struct Trained {
     pub sums: Errors,
     /// Errors of a server in an epoch of the synthetic workload.
     pub synthetic: Errors,
-    /// Epochs of servers without service time, which were left out.
+    /// Number of epochs of servers without service time, which were left out.
     pub untimed: u64,
     /// False if the tree does not achieve the threshold of [`Stop::Error`](crate::Stop::Error).
     pub is_met: bool,
 }
 
-/// Why no model can be trained.
+/// Reason why no model can be trained.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TrainError {
@@ -80,10 +81,10 @@ pub enum TrainError {
     /// The synthetic profile differs from the first profile.
     #[error("synthetic profile: {0}, as in the first profile")]
     Synthetic(Differs),
-    /// Too few epochs.
+    /// There are too few epochs.
     #[error("program `{program}`: {few}")]
     TooFew {
-        /// The program.
+        /// Name of the program.
         program: String,
         /// The number of epochs.
         few: TooFew,
@@ -161,7 +162,7 @@ impl Model {
         self.setting.epoch
     }
 
-    /// Requests of a server whose means are used; see [`TrainOptions::enough`].
+    /// Number of requests of a server whose means make one sample: see [`TrainOptions::enough`].
     pub fn enough(&self) -> u64 {
         self.enough
     }
@@ -171,7 +172,8 @@ impl Model {
         &self.tree
     }
 
-    /// Errors of the model in another run: of a server in an epoch, and of the sum over the servers. Each epoch counts by itself.
+    /// Returns the errors of the model in another run: for a server in an epoch, and for the sum over the servers. Each epoch
+    /// counts by itself.
     ///
     /// # Errors
     ///
@@ -202,11 +204,11 @@ impl Model {
         text
     }
 
-    /// Reads what [`Model::to_text`] wrote.
+    /// Reads a text that [`Model::to_text`] wrote.
     ///
     /// # Errors
     ///
-    /// If the text is no tree, of another version, cut off or damaged.
+    /// If the text is not a tree, of another version, cut off or damaged.
     pub fn from_text(text: &str) -> Result<Model, TextError> {
         let mut lines = Lines::open(text, KIND, VERSION)?;
         let setting = Setting::read(&mut lines)?;
@@ -282,10 +284,10 @@ fn node(line: &str) -> Option<Node> {
 /// Samples to train with.
 #[derive(Default)]
 struct Set {
-    /// Requests that are enough for a sample.
+    /// Number of requests that are enough for a sample.
     enough: u64,
     samples: Vec<Sample>,
-    /// Groups so far.
+    /// Number of groups so far.
     groups: u64,
     untimed: u64,
 }
@@ -295,16 +297,16 @@ struct Set {
 struct Together {
     sums: Sums,
     busy: Nanos,
-    /// Epochs since the last request.
+    /// Number of epochs since the last request.
     quiet: u32,
 }
 
-/// Epochs without a request after which a server's requests before them do not count with those behind them.
+/// Number of epochs without a request after which earlier requests of a server no longer count together with later ones.
 const QUIET_EPOCHS: u32 = 10;
 
 impl Set {
-    /// Adds rows of a profile. Epochs of a server count together until they have enough requests, with the program's time in
-    /// all of these epochs. All samples that end in an epoch are a group.
+    /// Adds rows of a profile. Epochs of a server count together until they have enough requests. Their time is the program's
+    /// time in all of these epochs. All samples that end in one epoch form a group.
     fn add(&mut self, rows: &[Row], service: Service, is_judged: bool) {
         let servers = rows.iter().map(|row| usize::from(row.server) + 1).max();
         let mut all = vec![Together::default(); servers.unwrap_or(0)];

@@ -10,17 +10,17 @@
 //!
 //! # Readings
 //!
-//! - A bound counts in epochs in which the program had a request outstanding. The paper has programs that are never without
-//!   one; a program that computes demands nothing.
+//! - A bound counts in epochs in which the program had a request outstanding. The programs of the paper always have one. Here a
+//!   program that computes demands nothing.
 //! - If a program has requests outstanding and sends none in an epoch, its last bound holds: the program waits for its window.
-//! - A program without requests in a whole period has no window, and gets its last one when it comes back.
+//! - A program without requests in a whole period has no window. When the program makes requests again, it gets its last window.
 //! - Epochs in which a program had no request outstanding do not count against its course. The course leaves out such epochs of the
 //!   profile.
-//! - Periods in which nobody had a request are left out. The last plan counts until the next one.
-//! - A program with a loss that no plan repays so far lends none of its windows.
+//! - Periods in which no program had a request are left out. The last plan counts until the next one.
+//! - A program that has a loss without a plan to repay the loss lends none of its windows.
 //! - Programs that share a window are planned as one program with the earliest deadline.
-//! - A program that has become [slower](Drift::Slower) than its profile has the bound that its rest needs until the deadline, if that is
-//!   possible, and no course.
+//! - If a program has become [slower](Drift::Slower) than its profile, the planner compares the rest of the run with the deadline. If the
+//!   rest fits, its bound is the throughput that the rest needs, and it has no course. Otherwise the goal's bound and course remain.
 
 use crate::aim::Aim;
 use crate::drift::Drift;
@@ -33,7 +33,7 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Rate, Time};
 use std::collections::VecDeque;
 
-/// How a planner plans.
+/// Options of a planner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planning {
     /// Length of a period; default 1 s (section 4).
@@ -42,22 +42,22 @@ pub struct Planning {
     pub epoch: Nanos,
     /// Shortest window that a lane with requests gets; default 45 ms.
     pub least: Nanos,
-    /// True if a loss is at least the time by which a program is behind the course of its profile; default true. The paper has
-    /// losses by bounds alone.
+    /// True if the loss of a program is never less than its delay behind the course of its profile. Default true. In the
+    /// paper, bounds alone determine losses.
     pub course: bool,
-    /// True if runs are compared with their profiles, and the bound of a run that has become slower is derived again; default true. The
-    /// paper assumes runs as in their profiles.
+    /// True if the planner compares runs with their profiles, and derives a new bound for a run that has become slower.
+    /// Default true. The paper assumes that runs equal their profiles.
     pub drift: bool,
-    /// Who gives time if goals demand more than a period; default by deadline.
+    /// Rule for cutting windows if goals demand more than a period. Default: by deadline.
     pub shortage: Shortage,
 }
 
 impl Planning {
-    /// Checks that windows can be planned for this gate, which is `windows`.
+    /// Checks that windows can be planned for this gate, which is a gate `windows`.
     ///
     /// # Errors
     ///
-    /// If a period is shorter than an epoch, or has no room for two windows of three guards.
+    /// If a period is shorter than an epoch, or has no room for two windows of three guards each.
     pub fn check(gate: &GateSpec) -> Result<(), String> {
         let options = gate.options();
         let (period, guard) = (options.duration("period"), options.duration("guard"));
@@ -70,8 +70,8 @@ impl Planning {
         }
     }
 
-    /// The planning for disks with this gate, which is `windows`: its period, and windows of three guards at least. In a shorter
-    /// window nothing would begin.
+    /// Options for disks with this gate, which is a gate `windows`. The period is the gate's. The least window is three
+    /// guards long, since no request would start in a shorter window.
     pub fn of(gate: &GateSpec) -> Planning {
         let options = gate.options();
         Planning {
@@ -106,19 +106,19 @@ impl Default for Planning {
 pub struct Planned {
     /// Number of the program or export in its requests.
     pub number: u16,
-    /// Goal and bounds; `None`: best effort.
+    /// Goal and bounds. `None` means best effort.
     pub goal: Option<Aim>,
 }
 
-/// Time of a seek over so many sectors.
+/// Time of a seek over a number of sectors.
 pub type Seek = Box<dyn Fn(u64) -> Nanos + Send>;
 
-/// State of a program, for whoever looks.
+/// State of a program, for display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// Number of the program.
     pub number: u16,
-    /// Lane; 0 is shared.
+    /// Lane of the program. Lane 0 is shared.
     pub lane: u8,
     /// Bound of this epoch, in bytes per second.
     pub bound: Rate,
@@ -128,20 +128,20 @@ pub struct State {
     pub required: Rate,
     /// Window in the last plan.
     pub window: Nanos,
-    /// Time by which cuts have set the program back so far, less what was repaid. At least the time by which the program is behind
-    /// the course of its run.
+    /// Time by which cuts have set the program back, less the time repaid. At least the program's delay behind the course of
+    /// its run.
     pub lost: Nanos,
-    /// Least time that the rest of the run needs, by the profile and with all servers; 0 without a goal. Of a slower run, with the I/O
-    /// time that its last periods took.
+    /// Least time that the rest of the run needs with all servers, by the profile. 0 without a goal. For a slower run, the
+    /// I/O time is multiplied by the slowdown of the last periods.
     pub rest: Nanos,
-    /// How the run has left its profile, if it has.
+    /// Difference of the run from its profile, if there is one.
     pub drift: Option<Drift>,
 }
 
 /// Plans the windows of programs.
 pub struct Planner {
     planning: Planning,
-    /// The first has no number: it stands for requests of unknown programs, in the shared lane.
+    /// Programs. The first has no number: it stands for requests of unknown programs, in the shared lane.
     programs: Vec<Served>,
     orders: VecDeque<GateOrder>,
     epoch_end: Time,
@@ -151,7 +151,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// A planner that starts at `start`. Each program gets a lane of its own.
+    /// Creates a planner that starts at `start`. Each program gets a lane of its own.
     ///
     /// # Panics
     ///
@@ -173,15 +173,16 @@ impl Planner {
         }
     }
 
-    /// The same with the time of seeks, so that programs may share a window where seeks between their data cost less than
-    /// waiting. Without seek times each program has a window of its own.
+    /// Adds the times of seeks. Programs may then share a window if seeks between their data cost less than waiting. Without
+    /// seek times each program has a window of its own.
     pub fn with_seeks(mut self, seek: Seek) -> Planner {
         self.seek = Some(seek);
         self
     }
 
-    /// The same with a promise: 99 % of a program's requests are done within this time, if its windows have room for its requests.
-    /// [`Planning::check_p99`] says which times are allowed. Without requests the program has its windows too, and lends them.
+    /// Adds a promise: 99 % of a program's requests are done within `p99`, if the program's windows have room for the
+    /// requests. [`Planning::check_p99`] tells which times are allowed. A program without requests also has its windows, and
+    /// lends them.
     ///
     /// # Panics
     ///
@@ -193,13 +194,13 @@ impl Planner {
         self
     }
 
-    /// Parts of a period: each has a window of each program with a promise. 1 without promises.
+    /// Number of parts of a period. Each part has a window of each program with a promise. 1 without promises.
     fn parts(&self) -> u64 {
         let promises = self.programs.iter().filter_map(|program| program.p99);
         promises.min().map_or(1, |p99| self.planning.parts(p99))
     }
 
-    /// Place of a program; the first stands for all that are unknown.
+    /// Index of a program. The first stands for all unknown programs.
     fn place(&self, number: u16) -> usize {
         let known = self.programs[1..].iter();
         known
@@ -229,7 +230,7 @@ impl Planner {
         }
     }
 
-    /// Notes that a server is done with a request.
+    /// Notes that a server has finished a request.
     pub fn done(&mut self, now: Time, server: u16, number: u16, bytes: u64) {
         let at = self.place(number);
         let program = &mut self.programs[at];
@@ -261,8 +262,8 @@ impl Planner {
         aims.map(|aim| aim.bounds.share()).sum()
     }
 
-    /// Returns the time at which the next order may be due. Returns `None` while no request is outstanding: ask for orders when a
-    /// request comes.
+    /// Returns the time at which the next order may be due. Returns `None` while no request is outstanding. The caller then
+    /// asks for orders when a request comes.
     pub fn next_wakeup(&self) -> Option<Time> {
         if !self.started || !self.orders.is_empty() {
             return Some(Time::ZERO);
@@ -271,7 +272,7 @@ impl Planner {
         waits.then_some(self.epoch_end)
     }
 
-    /// The next order that is due at `now`.
+    /// Returns the next order that is due at `now`.
     pub fn order(&mut self, now: Time) -> Option<GateOrder> {
         if !self.started {
             self.started = true;
@@ -283,13 +284,13 @@ impl Planner {
         self.orders.pop_front()
     }
 
-    /// True if nobody had a request outstanding or was served in this period. Nothing is planned until a request comes.
+    /// True if no program had a request outstanding or was served in this period. The planner then waits for a request.
     fn is_idle(&self) -> bool {
         let idle = |program: &Served| !program.busy && program.served == 0 && program.required == 0;
         self.programs.iter().all(idle)
     }
 
-    /// Ends the epochs that end by `now`. A request that comes after a pause does not count in the epochs before it.
+    /// Ends the epochs that end by `now`. A request after a pause does not count in the epochs of the pause.
     fn catch_up(&mut self, now: Time) {
         while now >= self.epoch_end {
             match self.is_left_out(now) {
@@ -299,12 +300,14 @@ impl Planner {
         }
     }
 
-    /// Periods that have ended by `now`, from the start of this one on.
+    /// Number of periods that have ended by `now`, from the start of the current one.
     fn passed(&self, now: Time) -> u64 {
         now.saturating_since(self.period_start).as_nanos() / self.planning.period.as_nanos()
     }
 
-    /// True if the periods up to `now` are left out: nobody asked, or nobody fetched orders for three periods.
+    /// True if the periods up to `now` are left out. One or two periods are left out if no program had a request. Three or
+    /// more periods pass only if the caller reports no request and fetches no orders. They are left out if no program was
+    /// served.
     fn is_left_out(&self, now: Time) -> bool {
         let unserved = || self.programs.iter().all(|program| program.served == 0);
         match self.passed(now) {
@@ -333,7 +336,7 @@ impl Planner {
         }
     }
 
-    /// Returns the state of each program, without those that are unknown.
+    /// Returns the state of each known program.
     pub fn states(&self) -> impl Iterator<Item = State> + '_ {
         let period = self.planning.period;
         let rate = move |bytes: u64| Rate::of(bytes, period);
@@ -365,8 +368,9 @@ impl Planner {
         }
     }
 
-    /// Sizes of the first windows: the demand of each goal, and the rest in equal parts for best effort. The paper's rule, inverse
-    /// to the throughput, sets a program that moves many bytes back by 2 s in the first two periods.
+    /// Lengths of the first windows: the demand of each goal, and equal parts of the rest for best effort. The paper's
+    /// lengths are inverse to the throughput. That rule sets a program that moves many bytes back by 2 s in the first two
+    /// periods.
     fn initial(&self) -> impl Iterator<Item = Nanos> + use<> {
         let (period, least) = (self.planning.period, self.planning.least);
         let demands = self.programs[1..].iter().map(|program| {
@@ -400,7 +404,7 @@ impl Planner {
             program.busy = waits;
         }
         self.epoch_end = end + epoch;
-        // An epoch that does not divide the period lasts into the next one.
+        // If an epoch does not divide the period, its end may lie in the next period.
         if end >= self.period_start + self.planning.period {
             self.period_ends();
         }
@@ -452,7 +456,7 @@ impl Planner {
         self.send(now + self.planning.period);
     }
 
-    /// Moves programs to windows of their own, or to the shared one, from the next plan on.
+    /// Moves programs to windows of their own, or to the shared window, from the next plan on.
     fn regroup(&mut self) {
         for at in 1..self.programs.len() {
             if self.programs[at].p99.is_some() {
@@ -487,7 +491,7 @@ impl Planner {
         };
         let stays = self.programs.iter().any(stays);
         let shared_window = self.programs[0].windows[0];
-        // Best effort demands nothing. Its bytes in the shared window do not count.
+        // Best effort demands nothing, so best effort's bytes in the shared window do not count.
         shared.served = 0;
         if !stays {
             shared.window = Nanos::ZERO;
@@ -507,7 +511,8 @@ impl Planner {
                 program.windows[0]
             };
             if window.is_zero() {
-                // Other lanes lent their windows. The throughput in a window is not known.
+                // Without a window, the lane was served in windows that other lanes lent. So its throughput in a window is
+                // unknown.
                 demand.served = 0;
             }
             if measured {
@@ -519,7 +524,7 @@ impl Planner {
                 if stays {
                     shared.served += demand.served;
                 }
-                // Window that serves the demand at the lone throughput.
+                // Window that serves the demand at the throughput of the program alone.
                 demand.window = aim.alone.time(demand.required).min(period);
                 demand.served = demand.required;
             }
@@ -527,7 +532,8 @@ impl Planner {
         demands
     }
 
-    /// True if seeks between the program's data and that of others cost more than waiting for the program's next request.
+    /// True if seeks between the program's data and other programs' data cost more than waiting for the program's next
+    /// request.
     fn wants_own(&mut self, at: usize) -> Option<bool> {
         let seek = self.seek.as_ref()?;
         let reuse = self.programs[at].locality.take_reuse()?;
@@ -543,8 +549,8 @@ impl Planner {
         (count > 0).then(|| sum / count > reuse)
     }
 
-    /// Sends the plan of the period that starts at `from`. Each part of the period has a window of each program with a promise, and
-    /// then what fits of the windows of the others.
+    /// Sends the plan of the period that starts at `from`. Each part of the period begins with a window of each program with
+    /// a promise. The windows of the other programs follow, as far as the part has room.
     fn send(&mut self, from: Time) {
         let (period, parts) = (self.planning.period, self.parts());
         for program in &mut self.programs {

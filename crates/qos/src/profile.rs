@@ -65,7 +65,7 @@ pub(crate) struct Active {
     pub io: f64,
 }
 
-/// Why a profile cannot be made.
+/// Reason why a profile cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProfileError {
@@ -77,7 +77,7 @@ pub enum ProfileError {
         "program `{program}`: the profile is empty: no read and no write reached a server; profile a run with I/O"
     )]
     Empty {
-        /// The program.
+        /// Name of the program.
         program: String,
     },
 }
@@ -88,8 +88,8 @@ impl Profile {
         self.run.saturating_sub(self.io)
     }
 
-    /// Least possible run time: the compute time, and the I/O time scaled to all of the servers. If the program had
-    /// all of the servers, that is the run time.
+    /// Least possible run time: the compute time, plus the I/O time scaled to all servers. If the program had all servers in
+    /// the profiling run, this is the run time of that run.
     pub fn least(&self) -> Nanos {
         let io = u128::from(self.io.as_nanos()) * u128::from(self.setting.share.0) / 1_000_000;
         self.compute() + Nanos::from_nanos(io as u64)
@@ -105,7 +105,7 @@ impl Profile {
         let epochs = || self.rows.chunk_by(|a, b| a.epoch == b.epoch);
         let busy = |rows: &[Row]| rows.iter().map(|row| row.busy).max().unwrap_or_default();
         let all: Nanos = epochs().map(busy).sum();
-        // Service times at disks are shares of the I/O time only.
+        // Service times at disks only determine shares of the I/O time.
         let scale = self.io.as_secs_f64() / all.as_secs_f64().max(1e-9);
         let nexts = epochs().skip(1).map(|rows| rows[0].epoch);
         epochs()
@@ -113,7 +113,7 @@ impl Profile {
             .map(move |(rows, next)| {
                 let (epoch, first) = (self.setting.epoch, rows[0].epoch);
                 let io = busy(rows).as_secs_f64() * scale;
-                // A request may last into epochs without a new one.
+                // A request may continue in later epochs without a new request.
                 let lasts = (io / epoch.as_secs_f64()).ceil().max(1.0) as u64;
                 let start = epoch * first;
                 let active = epoch * lasts.min(next - first);
@@ -126,14 +126,15 @@ impl Profile {
             })
     }
 
-    /// Constant rate at which each server has to serve the program for a run of this time, in sectors a second: case (a) of
+    /// Constant rate at which each server must serve the program to end after `run_time`, in sectors a second: case (a) of
     /// section 2.
     pub fn constant_rate(&self, run_time: Nanos, sector_bytes: u32) -> u64 {
         let sectors = self.bytes() / u64::from(sector_bytes) / u64::from(self.setting.servers);
         Rate::of(sectors, run_time).0
     }
 
-    /// A part of the run with at least so many requests, of whole epochs, drawn by `seed`. The whole run if it has fewer.
+    /// Draws a part of the run by `seed`: whole epochs with at least `requests` requests. Returns the whole run if it has
+    /// fewer.
     pub fn segment(&self, requests: u64, seed: u64) -> &[Row] {
         let count = |rows: &[Row]| rows.iter().map(|row| row.sums.requests).sum::<u64>();
         let epochs = |from: usize| self.rows[from..].chunk_by(|a, b| a.epoch == b.epoch);

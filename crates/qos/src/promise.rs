@@ -1,16 +1,16 @@
-//! Promises beside goals: 99 % of the requests of a program are done within a time.
+//! Promises beside goals: 99 % of a program's requests are done within a time.
 //!
-//! A period has equal parts, each at most as long as the shortest promise. Each part begins with a window of each program with a
-//! promise. Goals give way to promises.
+//! A period has equal parts, each at most as long as the shortest promise. Each part begins with a window of each program
+//! with a promise. Goals give way to promises.
 
 use crate::plan::Planning;
 use headtime_units::Nanos;
 
-/// Reads the time of a promise: 99 % of a program's requests are to be done within it.
+/// Reads the time of a promise: 99 % of a program's requests must be done within this time.
 ///
 /// # Errors
 ///
-/// If the text is no time above zero. The text says what is allowed.
+/// If the text is no time above zero. The error describes the allowed times.
 pub fn p99(text: &str) -> Result<Nanos, String> {
     let text = text.trim();
     if text.ends_with('%') {
@@ -27,7 +27,8 @@ pub fn p99(text: &str) -> Result<Nanos, String> {
 }
 
 impl Planning {
-    /// Parts of a period that are as long as the shortest promise, at most: each has a window of each program with a promise.
+    /// Number of parts of a period, each at most as long as the shortest promise. Each part has a window of each program with
+    /// a promise.
     pub(crate) fn parts(&self, p99: Nanos) -> u64 {
         let period = self.period.as_nanos();
         period.div_ceil(p99.as_nanos().clamp(1, period))
@@ -40,8 +41,8 @@ impl Planning {
         windows.as_secs_f64() / self.period.as_secs_f64()
     }
 
-    /// Checks promises of these times, among `programs` that share the servers. Each part of a period has room for the least window of
-    /// each promise and of one other program. A period has room for the least windows of all.
+    /// Checks promises of these times, among `programs` that share the servers. Each part of a period needs room for the
+    /// least window of each promise and of one other program. A period needs room for the least windows of all programs.
     ///
     /// # Errors
     ///

@@ -222,7 +222,7 @@ impl Recorder {
                 let Some(next) = epochs.next() else { break };
                 current = Some(next);
             }
-            // A service time without a request is one of a flush.
+            // A service time without a request belongs to a flush.
             if sums.requests == 0 {
                 continue;
             }

@@ -13,11 +13,11 @@ use headtime_units::{Nanos, Rate, Time};
 pub(crate) struct Served {
     pub number: u16,
     pub goal: Option<Aim>,
-    /// Time within which 99 % of the requests are to be done.
+    /// Time within which 99 % of the requests must be done.
     pub p99: Option<Nanos>,
-    /// Lane that nobody shares.
+    /// The program's own lane, which no other program has.
     pub own: u8,
-    /// True if the program has the shared lane: in the period that was measured, in this period, and in the next plan.
+    /// True if the program has the shared lane: in the measured period, in this period, and in the next plan.
     pub shares: [bool; 3],
     pub votes: Votes,
     pub outstanding: u64,
@@ -31,16 +31,16 @@ pub(crate) struct Served {
     pub windows: [Nanos; 2],
     /// Starts of these windows.
     pub starts: [Time; 2],
-    /// Last window that traffic was measured in.
+    /// Last window in which traffic was measured.
     pub active_window: Nanos,
     pub lost: Nanos,
-    /// Time by which the program was behind its course at the end of the last period.
+    /// Delay of the program behind its course at the end of the last period.
     pub behind: Nanos,
     /// Bytes served since the goal was set.
     pub progress: u64,
     /// Time of the epochs since the goal was set in which the program had a request outstanding.
     pub clock: Nanos,
-    /// Part of this period's window in such epochs.
+    /// Part of this period's window that lies in such epochs.
     pub within: Nanos,
     /// Part of `lost` that the plan of the next period repays.
     pub repaying: Nanos,
@@ -93,7 +93,7 @@ impl Served {
         }
     }
 
-    /// Traffic and demand of the program in the period of so many parts that ends now.
+    /// Traffic and demand of the program in the period that ends at `now`. A period has `parts` parts.
     pub fn demand(&self, now: Time, parts: u64) -> Demand {
         let left = self
             .goal
@@ -111,7 +111,7 @@ impl Served {
         }
     }
 
-    /// Loss that windows repay: by the bounds, and at least the time by which the program is behind its course.
+    /// Loss that windows repay: the loss by the bounds, or the delay behind the course if that is longer.
     pub fn loss(&self) -> Nanos {
         self.lost.max(self.behind)
     }
@@ -122,7 +122,7 @@ impl Served {
         self.goal.as_ref().map_or(Nanos::ZERO, rest)
     }
 
-    /// Part of the own window within the time of this length that ends at `end`.
+    /// Part of the program's own window in the interval of `length` that ends at `end`.
     pub fn window_since(&self, end: Time, length: Nanos) -> Nanos {
         if self.shares[1] {
             return Nanos::ZERO;
@@ -132,8 +132,9 @@ impl Served {
             .saturating_since(from)
     }
 
-    /// Compares the period that ends at `now` with the profile. A run that has become slower gets the bound that its rest needs, if the
-    /// rest fits. Start and end of a window take as long as the `least` window.
+    /// Compares the period that ends at `now` with the profile. If a run has become slower and its rest fits, the rest
+    /// determines its new bound. Start and end of a window together take as long as the `least` window, so that time is not
+    /// counted.
     pub fn look_for_drift(&mut self, now: Time, least: Nanos) {
         let window = std::mem::take(&mut self.within).saturating_sub(least);
         let (before, progress) = (
@@ -157,12 +158,12 @@ impl Served {
         }
     }
 
-    /// True if the bound is that of the rest, so that it holds all losses so far.
+    /// True if the bound was derived from the rest of the run. Such a bound includes all losses so far.
     pub fn catches_up(&self) -> bool {
         self.goal.as_ref().is_some_and(|aim| aim.again)
     }
 
-    /// Takes the size of the window in the period after the next. `shared` is the loss that the shared window repays.
+    /// Sets the window of the period after the next. `shared` is the loss that the shared window repays.
     pub fn plan(&mut self, size: Size, shared: Nanos) {
         self.last = (self.served, self.required);
         (self.served, self.required) = (0, 0);

@@ -12,8 +12,8 @@ pub enum Service {
     /// throughput of the program.
     #[default]
     Program,
-    /// Sum of the service times at the server's disk: the paper's formula to the letter. It leaves out network and waits for
-    /// other servers.
+    /// Sum of the service times at the server's disk, literally as in the paper's formula. Time in the network and waits for
+    /// other servers do not count.
     Disk,
 }
 

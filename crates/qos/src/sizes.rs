@@ -2,20 +2,21 @@
 //!
 //! # Reading
 //!
-//! The paper computes the loss of a program when its window is cut: T_loss = D_ushape · (T_cut / T_ushape) / B_required. Here the
-//! loss is measured when the period of that window is over: what the program was served less than its bounds demanded, over
-//! B_required. Both are the same if the throughput within the window stays the same (a test). Measured losses also hold what the
-//! first windows and changes of pattern cost. A plan counts a period later, so a loss that the plan before repays is not repaid twice.
+//! The paper computes the loss of a program when its window is cut: T_loss = D_ushape · (T_cut / T_ushape) / B_required. Here
+//! the loss is measured at the end of that window's period. The loss is the shortfall of the bytes served from the bytes that
+//! the bounds demanded, divided by B_required. A test shows that both are equal if the throughput within the window stays the
+//! same. Measured losses also include the cost of the first windows and of changes of pattern. A plan takes effect a period
+//! later. So a loss that the previous plan repays is not repaid again.
 
 use headtime_units::Nanos;
 
-/// Who gives time if programs with goals demand more than a period.
+/// Rule for cutting windows if programs with goals demand more than a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shortage {
-    /// Each program in proportion to the time to its deadline: T_cut of the paper.
+    /// Cuts windows in proportion to the time to the deadline: T_cut of the paper.
     #[default]
     Deadline,
-    /// All programs the same time.
+    /// Cuts all windows by the same time.
     Even,
 }
 
@@ -24,7 +25,7 @@ pub enum Shortage {
 /// Symbols of the paper: `window` is T_ushape, `served` is D_ushape, `required` is B_required · T_period, `lost` is T_loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Demand {
-    /// Time to the deadline; `None`: best effort. 0 if the deadline has passed.
+    /// Time to the deadline, 0 if the deadline has passed. `None` means best effort.
     pub left: Option<Nanos>,
     /// Length of the lane's windows in the period that was measured.
     pub window: Nanos,
@@ -34,11 +35,11 @@ pub struct Demand {
     pub required: u64,
     /// Loss at the end of that period.
     pub lost: Nanos,
-    /// Part of `lost` that the plan of the next period repays, which was made before.
+    /// Part of `lost` that the plan of the next period repays. That plan was made before.
     pub repaying: Nanos,
     /// True if the lane must get a window, however short.
     pub must: bool,
-    /// Least windows that a promise takes from the period, before all goals; 0 without a promise.
+    /// Number of least windows that a promise takes from the period, before all goals. 0 without a promise.
     pub promised: u64,
 }
 
@@ -49,11 +50,12 @@ pub struct Size {
     pub window: Nanos,
     /// Part of `lost` that this plan repays.
     pub repays: Nanos,
-    /// Part of the window that the lane was short of: T_cut.
+    /// Time by which the window was cut: T_cut.
     pub cut: Nanos,
 }
 
-/// `value · product(times) / product(by)`, rounded down, at most the largest number; `value` if a divisor is 0.
+/// Returns `value · product(times) / product(by)`, rounded down and limited to the largest number. If a divisor is 0, returns
+/// `value`.
 fn scaled<const N: usize>(value: Nanos, times: [u64; N], by: [u64; N]) -> Nanos {
     let product = |factors: &[u64], first: u128| {
         let factors = factors.iter().map(|factor| u128::from(*factor));
@@ -70,7 +72,7 @@ fn scaled<const N: usize>(value: Nanos, times: [u64; N], by: [u64; N]) -> Nanos 
 }
 
 impl Demand {
-    /// Adds the demand of a program that shares the lane. The loss is the mean by demand.
+    /// Adds the demand of a program that shares the lane. The loss becomes the mean of both losses, weighted by demand.
     pub(crate) fn add(&mut self, other: &Demand) {
         self.must |= other.must;
         if other.left.is_none() {
@@ -87,18 +89,19 @@ impl Demand {
         self.required = all;
     }
 
-    /// T_ushape + T_adjust: the window in which the lane would have served what was required. The paper divides by
-    /// `served` / T_init_window; a window's length is what `served` was measured in, so that is T_init_window here.
+    /// Returns T_ushape + T_adjust: the window in which the lane would have served the required bytes. The paper divides by
+    /// `served` / T_init_window. Here `served` was measured in `window`, so `window` is T_init_window.
     fn adjusted(&self, period: Nanos) -> Nanos {
         match self.left {
             None => Nanos::ZERO,
-            // Without traffic there is no throughput to adjust by.
+            // Without traffic the throughput is unknown, so the window stays.
             Some(_) if self.served == 0 || self.required == 0 => self.window.min(period),
             Some(_) => scaled(self.window, [self.required], [self.served]).min(period),
         }
     }
 
-    /// T_loss at the end of the period: `lost` before the period, plus the shortfall of the period, less the surplus.
+    /// Returns T_loss at the end of the period: `lost` before the period, plus the shortfall or less the surplus of the
+    /// period.
     pub(crate) fn set_back(&self, period: Nanos) -> Nanos {
         let (served, required) = (self.served, self.required);
         let time = |bytes: u64| scaled(period, [bytes], [required]);
@@ -109,7 +112,7 @@ impl Demand {
         }
     }
 
-    /// Length of window that repays a loss: the reverse of [`Demand::set_back`].
+    /// Returns the length of window that repays a loss: the reverse of [`Demand::set_back`].
     fn repays(&self, lost: Nanos, period: Nanos) -> Nanos {
         let (period, window) = (period.as_nanos(), self.window.as_nanos());
         match self.served {
@@ -119,11 +122,11 @@ impl Demand {
     }
 }
 
-/// Computes the windows of the period to come. They sum to `period` if there is a lane that can use what others leave: one of
-/// best effort, or any at all.
+/// Computes the windows of the next period. If there is any lane and the promised windows fit, the windows sum to `period`.
+/// Best effort takes the time that others leave. Without best effort, all lanes share that time.
 ///
-/// `least` is the shortest window that makes sense; a lane that [must](Demand::must) have a window gets that at least, if the
-/// period has room for all of those. [Promised](Demand::promised) windows come before these, and have to fit.
+/// `least` is the shortest useful window. A lane that [must](Demand::must) have a window gets at least that, if the period
+/// has room for all such lanes. [Promised](Demand::promised) windows come first, and have to fit.
 pub fn sizes(period: Nanos, least: Nanos, shortage: Shortage, demands: &[Demand]) -> Vec<Size> {
     let promised = least * demands.iter().map(|demand| demand.promised).sum::<u64>();
     let must = demands
@@ -157,8 +160,8 @@ pub fn sizes(period: Nanos, least: Nanos, shortage: Shortage, demands: &[Demand]
     sizes
 }
 
-/// Shortens windows by `over` in all, in proportion to `weights`, which are 0 for best effort. A window is not cut below its
-/// least; what it cannot give, the others do.
+/// Shortens windows by `over` in total, in proportion to `weights`. The weight of best effort is 0. No window becomes shorter
+/// than its least. If a window reaches its least, the others shorten by more.
 fn cut(
     mut over: Nanos,
     demands: &[Demand],
@@ -190,7 +193,7 @@ fn cut(
     }
 }
 
-/// Lengthens windows by what repays losses, the most urgent program first.
+/// Lengthens windows to repay losses, the most urgent program first.
 fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size]) {
     let mut urgent: Vec<usize> = (0..demands.len())
         .filter(|at| demands[*at].left.is_some())
@@ -210,8 +213,8 @@ fn repay(under: &mut Nanos, period: Nanos, demands: &[Demand], sizes: &mut [Size
     }
 }
 
-/// Gives what is left to best effort in equal parts: to lanes without a goal that have requests, or to all that have requests,
-/// or to all.
+/// Divides the remaining time into equal parts. The parts go to lanes of best effort with requests. If there are none, they
+/// go to all lanes with requests, or else to all lanes.
 fn share(under: Nanos, demands: &[Demand], sizes: &mut [Size]) {
     let best_effort = |demand: &Demand| demand.must && demand.left.is_none();
     let active = |demand: &Demand| demand.must;
@@ -299,7 +302,8 @@ mod tests {
 
     #[test]
     fn best_effort_shrinks_first_and_goals_by_the_time_to_their_deadlines() {
-        // 1,300 ms are demanded beside the least of best effort: 340 too many, of which a later deadline gives more.
+        // The goals demand 1,300 ms. The least window of best effort leaves 960 ms, so 340 ms are too many. The later
+        // deadline gives more.
         let demands = [
             goal(10, 500, 100, 100),
             goal(30, 800, 100, 100),
@@ -310,7 +314,7 @@ mod tests {
 
     #[test]
     fn an_even_shortage_takes_the_same_time_from_each_goal() {
-        // 340 ms too many beside the least of best effort.
+        // The goals demand 340 ms more than the least window of best effort leaves.
         let demands = [
             goal(10, 500, 100, 100),
             goal(30, 800, 100, 100),
@@ -358,7 +362,7 @@ mod tests {
         };
         let near = lost(goal(10, 300, 100, 100), 500);
         let far = lost(goal(20, 300, 100, 100), 2000);
-        // 360 ms of slack: 150 repay 500 ms of the one, 210 repay 700 ms of the other.
+        // The slack is 360 ms: 150 ms repay the near program's 500 ms, and 210 ms repay 700 ms of the far program.
         let demands = [far, near, BEST_EFFORT];
         assert_eq!(windows(&demands), [510, 450, 40]);
     }

@@ -1,11 +1,11 @@
-//! Text files that show damage: a first line with kind and version, keys, rows, and a last line with a checksum.
+//! Text files in which damage is detected: a first line with kind and version, keys, rows, and a last line with a checksum.
 
 use std::fmt::Write as _;
 use std::str::{FromStr, Lines as StrLines};
 use thiserror::Error;
 use twox_hash::XxHash64;
 
-/// Why a text cannot be read.
+/// Reason why a text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {problem}")]
 pub struct TextError {
@@ -15,7 +15,7 @@ pub struct TextError {
     pub problem: String,
 }
 
-/// Most bytes of the name of a site or a program.
+/// Largest length of the name of a site or a program, in bytes.
 const NAME_MAX: usize = 200;
 
 /// Returns true if a text can be the name of a site or a program: 1 to 200 bytes, no control character, no space at either
@@ -76,7 +76,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Error in the line that was read last.
+    /// Error in the last line that was read.
     pub fn error(&self, problem: impl Into<String>) -> TextError {
         TextError {
             line: self.read.max(1),
@@ -113,7 +113,7 @@ impl<'a> Lines<'a> {
         value(text).ok_or_else(|| self.error(format!("{key} is `{text}`; allowed: {allowed}")))
     }
 
-    /// As [`Lines::key`], with any value of a type.
+    /// Reads the next line as [`Lines::key`] does, with any value of a type.
     pub fn value<T: FromStr>(&mut self, key: &str, allowed: &str) -> Result<T, TextError> {
         self.key(key, allowed, |text| text.parse().ok())
     }

@@ -8,7 +8,7 @@ use headtime_workload::Random;
 /// Options of the training workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingOptions {
-    /// Fixes every random draw.
+    /// Seed of every random draw.
     pub seed: u64,
     /// Number of requests: 20,000 in the paper.
     pub requests: u64,
@@ -48,8 +48,8 @@ pub struct TrainingRequest {
 ///
 /// # Readings
 ///
-/// An epoch's features are means, so requests that are drawn one by one would have the same features in each epoch. So size,
-/// distance, probability of a sequential request and share of reads are drawn for 8 calls together:
+/// An epoch's features are means. If each request were drawn by itself, the features would be the same in each epoch. So 8
+/// calls share one size, distance, probability of a sequential request and share of reads:
 ///
 /// | number | drawn from |
 /// |---|---|
@@ -58,8 +58,8 @@ pub struct TrainingRequest {
 /// | probability of a sequential request | 0, 1/4, 1/2, 3/4, 1 |
 /// | share of reads | 0 to 1, uniformly |
 ///
-/// A request that is not sequential begins at the distance from the end of the request before, forwards or backwards with equal
-/// chance. At an end of the area the direction is the other one, or the request begins at the far end.
+/// A request that is not sequential begins at the distance from the previous request's end, forwards or backwards with equal
+/// chance. At an end of the area the direction is reversed, or the request begins at the far end.
 #[derive(Clone, Debug)]
 pub struct Training {
     random: Random,
@@ -124,7 +124,7 @@ impl Training {
         } = self.pattern;
         let last = self.area - size;
         if self.random.chance(sequential) {
-            // At the end of the area the sequence goes on at its beginning.
+            // At the end of the area the sequence continues at the beginning.
             return if self.end <= last { self.end } else { 0 };
         }
         let ahead = self

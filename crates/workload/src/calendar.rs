@@ -1,4 +1,4 @@
-//! Dates and times of day from bytes.
+//! Parses dates and times of day from bytes.
 
 use crate::number::{self, Allowed, TIME_MAX};
 
@@ -9,8 +9,9 @@ const DATE: Allowed = Allowed(
 );
 const CLOCK: Allowed = Allowed("a time of day such as 10:30:45.123456");
 
-/// Nanoseconds from 1970 to a date (ISO 8601; `/` may stand for `-`), perhaps with a time of day
-/// behind a blank or `T`. A time zone behind that is subtracted; without one the clock is taken as UTC.
+/// Returns the nanoseconds from 1970 to a date (ISO 8601, with `/` allowed for `-`). A time of day may
+/// follow a blank or `T`. A time zone may follow the time of day, and is subtracted. Without a zone the
+/// time is UTC.
 pub(crate) fn date(text: &[u8]) -> Result<u64, Allowed> {
     const DAYS: [u64; 12] = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let (day, rest) = text.split_at_checked(10).ok_or(DATE)?;
@@ -21,7 +22,7 @@ pub(crate) fn date(text: &[u8]) -> Result<u64, Allowed> {
     if !separated || year < 1970 || date == 0 || days_of_month.is_none_or(|days| date > *days) {
         return Err(DATE);
     }
-    // A year that begins in March has its leap day at its end.
+    // Years are counted from March, so that a leap day ends its year.
     let (year, month) = if month > 2 {
         (year, month - 3)
     } else {
@@ -59,7 +60,7 @@ pub(crate) fn date(text: &[u8]) -> Result<u64, Allowed> {
     }
 }
 
-/// Nanoseconds from midnight to `10:30:45.123456`.
+/// Returns the nanoseconds from midnight to a time such as `10:30:45.123456`.
 pub(crate) fn clock(text: &[u8]) -> Result<u64, Allowed> {
     let mut parts = text.splitn(3, |byte| *byte == b':');
     let mut next = |most: u64| {

@@ -5,7 +5,7 @@ use headtime_units::{Extent, Nanos, Sectors};
 use std::io;
 use thiserror::Error;
 
-/// Why a trace cannot be read.
+/// Reason why a trace cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TraceError {
@@ -14,17 +14,17 @@ pub enum TraceError {
     Open {
         /// Name of the file.
         file: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// Reading failed midway.
+    /// Reading failed after the file was opened.
     #[error("{file}: cannot read on at byte {offset}: {source}")]
     Read {
         /// Name of the file.
         file: String,
-        /// Bytes read before.
+        /// Bytes read before the error.
         offset: u64,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The compressed data is damaged or ends too early.
@@ -35,18 +35,18 @@ pub enum TraceError {
     Compressed {
         /// Name of the file.
         file: String,
-        /// How it is compressed.
+        /// Compression of the file.
         compression: Compression,
-        /// Whether the file ended before the data did.
+        /// True if the file ended before the compressed data did.
         truncated: bool,
-        /// Bytes of the file that were read.
+        /// Bytes of the file read before the error.
         offset: u64,
-        /// Bytes that came out of them.
+        /// Decompressed bytes before the error.
         decompressed: u64,
-        /// What the decompressor said.
+        /// Error of the decompressor.
         source: io::Error,
     },
-    /// A line says something that it must not.
+    /// A field of a line has a value that is not allowed.
     #[error("{file}: line {line}, column {column}: {field} is `{found}`; allowed is {allowed}")]
     Line {
         /// Name of the file.
@@ -55,14 +55,14 @@ pub enum TraceError {
         line: u64,
         /// First byte of the field in the line, counted from 1.
         column: usize,
-        /// What was expected there.
+        /// Name of the field.
         field: String,
-        /// What stands there, shortened if long.
+        /// Text of the field, shortened if long.
         found: String,
-        /// What may stand there.
+        /// Values that the field may have.
         allowed: String,
     },
-    /// A binary record says something that it must not.
+    /// A binary record has a value that is not allowed.
     #[error("{file}: record at byte {offset}: {problem}")]
     Record {
         /// Name of the file.
@@ -72,17 +72,17 @@ pub enum TraceError {
         /// The fault.
         problem: String,
     },
-    /// An error in a file whose format was recognised by its content, perhaps wrongly.
+    /// An error in a file whose format was recognised by content, perhaps wrongly.
     #[error("{error} (taken for {format}; choose another with --trace-format{})", names(.fits))]
     Guessed {
         /// The error.
         error: Box<TraceError>,
         /// The format that was guessed.
         format: Format,
-        /// Formats whose columns its first lines fit.
+        /// Formats whose columns fit the first lines of the file.
         fits: Vec<&'static str>,
     },
-    /// Some files count time from a calendar's zero, others do not.
+    /// Some files count time from a calendar's zero, and others from another zero.
     #[error(
         "{dated} has dates and {undated} has times from another zero, so they cannot be one trace; \
          give files with times of one kind"
@@ -90,10 +90,10 @@ pub enum TraceError {
     MixedClocks {
         /// A file with dates.
         dated: String,
-        /// A file without.
+        /// A file without dates.
         undated: String,
     },
-    /// No request is in the part that was asked for.
+    /// The part of the trace that the caller chose has no request.
     #[error("{file}: none of its {requests} requests is in the part that was asked for; {}", within(*.duration))]
     EmptyPart {
         /// Name of the file.
@@ -109,10 +109,10 @@ pub enum TraceError {
         file: String,
         /// The line, counted from 1.
         line: u64,
-        /// How long it may be.
+        /// Largest length of a line, in bytes.
         max: usize,
     },
-    /// The format is not one of those that are recognised by content.
+    /// The content of the file matches no format that is recognised by content.
     #[error(
         "{file}: line {line}: `{found}` is not the beginning of a trace in a known format; recognised are disksim \
          (arrival device block blocks flags), msr (7 columns, the 4th Read or Write), blkparse \
@@ -125,11 +125,11 @@ pub enum TraceError {
         file: String,
         /// The first line that is neither blank nor a comment.
         line: u64,
-        /// Its beginning.
+        /// Beginning of that line.
         found: String,
-        /// What to do about it.
+        /// Advice for the user.
         hint: &'static str,
-        /// Formats whose columns the first lines fit.
+        /// Formats whose columns fit the first lines of the file.
         fits: Vec<&'static str>,
     },
     /// The file holds no request.
@@ -140,7 +140,7 @@ pub enum TraceError {
         "standard input (-) is given twice, and can be read once; give - once, and other traces as files"
     )]
     InputTwice,
-    /// An arrival is earlier than the one before it, and the caller wants none of that.
+    /// An arrival is earlier than a previous one, and the options demand arrivals in order.
     #[error(
         "{file}: line {line}: the request arrives at {found}, before the one ahead of it at {previous}; \
          allowed are arrivals in order"
@@ -152,10 +152,10 @@ pub enum TraceError {
         line: u64,
         /// The arrival, as a span from the zero of the file.
         found: String,
-        /// That of the request ahead.
+        /// Latest arrival before this request.
         previous: String,
     },
-    /// An arrival is too far from another one.
+    /// An arrival is too far in time from another one.
     #[error(
         "{file}: line {line}: the request arrives at {found}, more than 292 years from another one at {other}; \
          allowed are arrivals nearer to each other"
@@ -176,13 +176,13 @@ pub enum TraceError {
         /// Name of the file.
         file: String,
         format: Format,
-        /// What is missing or too much, and what to give.
+        /// Option that is missing or not allowed, with advice.
         problem: String,
     },
 }
 
 impl TraceError {
-    /// Returns true if one line or record is to blame, and not the choice of the format.
+    /// Returns true if one line or record causes the error, and not the choice of the format.
     pub fn is_odd_line(&self) -> bool {
         match self {
             TraceError::Line { .. }
@@ -203,17 +203,17 @@ impl TraceError {
 pub struct PastTheEnd {
     /// Which request in order of arrival, counted from 1.
     pub request: u64,
-    /// The device that it is for.
+    /// Device of the request.
     pub device: u32,
-    /// Its sectors, as the drive counts.
+    /// Sectors of the request, in sectors of the drive.
     pub extent: Extent,
-    /// Bytes in one of them.
+    /// Bytes in a sector of the drive.
     pub sector_bytes: u32,
-    /// How many the drive has.
+    /// Number of sectors of the drive.
     pub capacity: Sectors,
 }
 
-/// A field of a line, found wanting. The reader adds file and line.
+/// A field with a value that is not allowed. The reader adds file and line.
 #[derive(Debug)]
 pub(crate) struct FieldError {
     pub column: usize,
@@ -223,7 +223,7 @@ pub(crate) struct FieldError {
 }
 
 impl FieldError {
-    /// `found` starts at byte `at` of the line, counted from 0.
+    /// Creates an error. `found` starts at byte `at` of the line, counted from 0.
     #[cold]
     pub(crate) fn new(at: usize, field: &str, found: &[u8], allowed: &str) -> Box<FieldError> {
         Box::new(FieldError {
@@ -247,7 +247,7 @@ impl FieldError {
     }
 }
 
-/// What became of the lines of a file without requests.
+/// Describes why a file has no requests, with the number of lines that were left out for each reason.
 fn why_empty(notes: &Notes) -> String {
     if notes.lines == 0 {
         return ": it is empty; leave it out, or give a file with requests".to_owned();
@@ -287,7 +287,7 @@ fn within(duration: Option<Nanos>) -> String {
     }
 }
 
-/// Bytes of unknown origin as text for a message: one line, not long, nothing that a terminal acts on.
+/// Bytes of unknown origin as text for a message: one line, short, without terminal escapes.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 60;
     let cut = &bytes[..bytes.len().min(SHOWN_MAX)];

@@ -4,20 +4,20 @@ use crate::trace::{TRACE_SECTOR, names};
 use headtime_units::{Extent, Lba, Sectors};
 use std::fmt;
 
-/// What to do with a request that reaches past the end of the drive.
+/// Treatment of a request that reaches past the end of the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fit {
     /// Report an error.
     #[default]
     Refuse,
-    /// Take the address modulo the capacity; a request that would then cross the end is moved back
-    /// until it fits.
+    /// Take the address modulo the capacity. If the request would then cross the end of the drive, the
+    /// request moves back until it fits.
     Wrap,
 }
 
 names!(Fit, "way to fit addresses", { Refuse => "error", Wrap => "wrap" });
 
-/// Converts sectors of 512 bytes into the sectors of a drive, and maps them below its end.
+/// Converts sectors of 512 bytes into sectors of a drive, at addresses below the drive's end.
 ///
 /// On a drive with smaller sectors, a request has more sectors for the same bytes. A drive with larger sectors gets requests widened to
 /// whole sectors. Reading before writing, as a real drive does, is not modelled.
@@ -29,23 +29,23 @@ pub struct Fitter {
     fit: Fit,
 }
 
-/// An extent on the drive, and how it was changed on the way.
+/// An extent on the drive, and the changes that were needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fitted {
     /// The sectors of the drive.
     pub extent: Extent,
-    /// It began or ended inside a sector and covers more than was asked for.
+    /// True if the request began or ended inside a sector, and was widened to whole sectors.
     pub widened: bool,
-    /// Its address was past the end, or it crossed it.
+    /// True if the request reached past the end of the drive, and was moved.
     pub moved: bool,
 }
 
 impl Fitter {
-    /// For a drive of `capacity` sectors of `sector_bytes` bytes.
+    /// Creates a fitter for a drive of `capacity` sectors of `sector_bytes` bytes.
     ///
     /// # Panics
     ///
-    /// If the capacity is zero, or the sector neither a multiple nor a part of 512 bytes.
+    /// If the capacity is zero, or if the sector is neither a multiple nor a part of 512 bytes.
     pub fn new(capacity: Sectors, sector_bytes: u32, fit: Fit) -> Fitter {
         assert!(capacity > Sectors::ZERO, "a drive has sectors");
         assert!(
@@ -61,7 +61,7 @@ impl Fitter {
         }
     }
 
-    /// Sectors of the drive.
+    /// Number of sectors of the drive.
     pub fn capacity(&self) -> Sectors {
         self.capacity
     }
@@ -71,13 +71,14 @@ impl Fitter {
         self.sector_bytes
     }
 
-    /// The sectors of the drive for these sectors of 512 bytes.
+    /// Converts sectors of 512 bytes into sectors of the drive.
     ///
-    /// With [`Fit::Wrap`], a request that is longer than the whole drive is cut to it.
+    /// With [`Fit::Wrap`], a request that is longer than the whole drive is cut to the drive's length.
     ///
     /// # Errors
     ///
-    /// With [`Fit::Refuse`], the extent as the drive would count it, if it does not lie on the drive.
+    /// With [`Fit::Refuse`], the extent in sectors of the drive, if the extent does not lie on the
+    /// drive.
     pub fn fit(&self, extent: Extent) -> Result<Fitted, Extent> {
         let (start, len) = (extent.start.get(), extent.len.get());
         // Trace sectors in a drive sector, and drive sectors in a trace sector. Either number is 1.

@@ -5,27 +5,27 @@ use crate::{Notes, Trace, TraceRequest};
 use headtime_sched::Op;
 use headtime_units::{Bytes, Lba, Nanos, Time};
 
-/// What a trace holds, in figures.
+/// Summary of a trace in figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceInfo {
-    /// How it was read.
+    /// Notes on reading the trace.
     pub notes: Notes,
-    /// All requests.
+    /// Figures of all requests.
     pub total: Figures,
-    /// The same per device, ascending by number.
+    /// Figures per device, ascending by device number.
     pub devices: Vec<DeviceInfo>,
     /// The first arrival.
     pub first: Option<Time>,
     /// The last arrival.
     pub last: Option<Time>,
-    /// Time from each arrival to the next, over all devices.
+    /// Times from each arrival to the next, over all devices.
     pub gaps: Option<Spread>,
-    /// Time from arrival to completion, of the requests that have both.
+    /// Times from arrival to completion, for requests with both.
     pub responses: Option<Spread>,
-    /// How many requests have a known process.
+    /// Requests with a known process.
     pub with_process: u64,
     pub processes: u64,
-    /// Requests by size, from the smallest size that occurs to the largest.
+    /// Reads and writes by size, from the smallest size that occurs to the largest.
     pub sizes: Vec<SizeBin>,
 }
 
@@ -33,12 +33,12 @@ pub struct TraceInfo {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
     pub device: u32,
-    /// Its name, if the format names devices.
+    /// Name of the device, if the format names devices.
     pub name: Option<String>,
-    /// Its requests.
+    /// Figures of the device's requests.
     pub figures: Figures,
-    /// The address behind the last sector of 512 bytes that a request touches: a drive must be at
-    /// least so large.
+    /// Address behind the last sector of 512 bytes that a request touches. A drive must be at least
+    /// this large.
     pub end: Lba,
 }
 
@@ -53,42 +53,43 @@ pub struct Figures {
     pub read_bytes: u64,
     /// Bytes written; at most 2⁶⁴ − 1.
     pub written_bytes: u64,
-    /// Reads and writes that begin where the one before them on the same device ends.
+    /// Reads and writes that begin where the previous read or write on the same device ends.
     pub sequential: u64,
-    /// Reads that do not begin and end at multiples of 4 KiB.
+    /// Reads that begin or end off a multiple of 4 KiB.
     pub reads_off_4k: u64,
-    /// Writes that do not: a drive whose sectors are that large and that takes 512 bytes (512e) reads the
-    /// rest of the first or last of them before it writes it.
+    /// Writes that begin or end off a multiple of 4 KiB. A drive with 4 KiB sectors that accepts
+    /// sectors of 512 bytes (512e) first reads the rest of the sector at that end.
     pub writes_off_4k: u64,
 }
 
 /// Sectors of 512 bytes in 4 KiB.
 const PER_4K: u64 = 8;
 
-/// How a time is distributed.
+/// Distribution of a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     pub count: u64,
-    /// Their mean, rounded down.
+    /// Mean, rounded down.
     pub mean: Nanos,
-    /// Standard deviation over mean: 1 for arrivals at random, more for bursts; 0 if the mean is 0.
+    /// Standard deviation divided by the mean: 1 for random arrivals, more for bursts. 0 if the mean is
+    /// 0.
     pub variation: f64,
-    /// The smallest.
+    /// Smallest value.
     pub min: Nanos,
-    /// The median.
+    /// Median.
     pub p50: Nanos,
-    /// 90 of 100 are at most this.
+    /// 90th percentile.
     pub p90: Nanos,
-    /// 99 of 100 are at most this.
+    /// 99th percentile.
     pub p99: Nanos,
-    /// The largest.
+    /// Largest value.
     pub max: Nanos,
 }
 
 /// Reads and writes of a range of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeBin {
-    /// The sizes are more than half of this, and at most this; a power of two.
+    /// Upper bound of the sizes, a power of two. Sizes are at most this, and more than half of this.
     pub up_to: Bytes,
     pub requests: u64,
 }
@@ -112,7 +113,7 @@ impl Figures {
     pub fn mean_size(&self) -> Bytes {
         let sum = u128::from(self.read_bytes) + u128::from(self.written_bytes);
         let count = u128::from(self.reads + self.writes);
-        // A mean of requests is no larger than the largest, which fits.
+        // The mean is no larger than the largest request, which fits into 64 bits.
         Bytes(sum.checked_div(count).map_or(0, |mean| mean as u64))
     }
 
@@ -147,8 +148,8 @@ fn share(part: u64, whole: u64) -> f64 {
 }
 
 impl Spread {
-    /// Of times in any order; `None` if there are none. Percentiles are the nearest of the values
-    /// above or at the rank.
+    /// Summarises times in any order. Returns `None` if there are no times. A percentile is the
+    /// smallest value that at least this share of the values does not exceed.
     fn new(mut spans: Vec<u64>) -> Option<Spread> {
         spans.sort_unstable();
         let (min, max) = (*spans.first()?, *spans.last()?);
@@ -179,7 +180,7 @@ impl Spread {
 }
 
 impl Trace {
-    /// Describes the trace in figures.
+    /// Summarises the trace in figures.
     pub fn info(&self) -> TraceInfo {
         let numbers = self.devices();
         let mut total = Figures::default();
@@ -196,7 +197,7 @@ impl Trace {
         let (mut gaps, mut responses, mut processes) = (Vec::new(), Vec::new(), Vec::new());
         let mut with_process = 0;
         let (mut first, mut last) = (None, None::<Time>);
-        // Sizes up to 2^(n − 1) sectors are in the n-th bin.
+        // Bin n holds sizes of at most 2^n sectors, and more than 2^(n − 1).
         let mut bins = [0_u64; 33];
         for request in &self.requests {
             let index = numbers
@@ -264,7 +265,7 @@ impl TraceInfo {
         }
     }
 
-    /// Arrivals per second over the span; `None` if it is empty.
+    /// Arrivals per second over the span. `None` if the span is empty.
     pub fn rate(&self) -> Option<f64> {
         let gaps = self.gaps?;
         let span = self.span().as_secs_f64();
@@ -294,7 +295,7 @@ mod tests {
             (3, 2, 2)
         );
         assert_eq!(info.total.read_bytes, 25 * 512);
-        // 100 is no multiple of 8; 0 is, and 1 is not.
+        // 100 and 1 are no multiples of 8. 0 is one.
         let off = (info.total.reads_off_4k, info.total.writes_off_4k);
         assert_eq!(off, (3, 2));
         assert_eq!(info.total.mean_size(), Bytes(36 * 512 / 5));

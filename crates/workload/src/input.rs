@@ -1,4 +1,4 @@
-//! The bytes of a trace, decompressed if the first bytes say that they are compressed.
+//! Bytes of a trace, decompressed if the first bytes are the mark of a compressed file.
 
 use crate::{Compression, TraceError};
 use flate2::bufread::MultiGzDecoder;
@@ -10,17 +10,18 @@ use std::io::{self, BufRead, BufReader, Read};
 const GZIP: &[u8] = &[0x1f, 0x8b];
 /// First bytes of a Zstandard frame (RFC 8878, section 3.1.1).
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
-/// The same of a skippable frame, but for the low four bits of the first byte (section 3.1.2).
+/// First bytes of a Zstandard skippable frame, except for the low four bits of the first byte (section
+/// 3.1.2).
 const ZSTD_SKIPPABLE: &[u8] = &[0x50, 0x2a, 0x4d, 0x18];
 
-/// A stream as it stands in the file, with a count of what was taken and the first bytes put back.
+/// The file's own bytes: the first bytes put back, and a count of the bytes taken.
 struct Raw<R> {
     head: [u8; 4],
     head_at: usize,
     head_len: usize,
     input: R,
     taken: u64,
-    /// The end was asked for and seen.
+    /// True if a read returned the end of the file.
     ended: bool,
 }
 
@@ -41,7 +42,7 @@ impl<R: Read> Read for Raw<R> {
     }
 }
 
-/// The contents of a file that may be compressed.
+/// Contents of a file that may be compressed.
 pub(crate) struct Input<R>(Encoding<R>);
 
 enum Encoding<R> {
@@ -102,7 +103,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// What to report for an error of `read` behind `decompressed` bytes.
+    /// Error to report if `read` fails after `decompressed` bytes.
     pub(crate) fn error(&self, file: &str, decompressed: u64, source: io::Error) -> TraceError {
         let buffered = match &self.0 {
             Encoding::Plain(_) => {

@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is not here: a clock (time is an argument), the disk, printing. The only I/O is reading the
+//! The crate has no clock (time is an argument), no disk and no printing. The only I/O is reading the
 //! trace file that a caller names.
 
 mod calendar;

@@ -3,24 +3,24 @@
 use std::io::{self, Read};
 use std::ops::Range;
 
-/// Longest line accepted, in bytes without its end.
+/// Longest line accepted, in bytes, without its line end.
 pub const LINE_MAX: usize = 64 * 1024;
 
 const BUFFER: usize = 2 * LINE_MAX;
 
-/// Why there is no next line.
+/// Reason why there is no next line.
 #[derive(Debug)]
 pub(crate) enum LineError {
-    /// Reading failed behind so many bytes.
+    /// Reading failed.
     Read {
-        /// Bytes read before.
+        /// Bytes read before the error.
         offset: u64,
-        /// What the reader said.
+        /// Error of the reader.
         source: io::Error,
     },
     /// The line with this number is longer than [`LINE_MAX`].
     TooLong {
-        /// Counted from 1.
+        /// Number of the line, counted from 1.
         line: u64,
     },
 }
@@ -57,13 +57,13 @@ impl<R: Read> Lines<R> {
         self.line
     }
 
-    /// The stream, to ask how far it got.
+    /// The stream, whose position the caller may ask for.
     pub(crate) fn input(&self) -> &R {
         &self.input
     }
 
-    /// The bytes that come next, at least [`LINE_MAX`] of them or all, without taking them.
-    /// The current line is lost.
+    /// Returns the next bytes without taking them: at least [`LINE_MAX`], or all that are left. The
+    /// current line is lost.
     pub(crate) fn sample(&mut self) -> Result<&[u8], LineError> {
         while !self.ended && self.end - self.start < LINE_MAX {
             self.fill()?;
@@ -71,7 +71,7 @@ impl<R: Read> Lines<R> {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Passes over `mark` if the bytes that come next begin with it.
+    /// Skips `mark` if the next bytes begin with it.
     pub(crate) fn skip(&mut self, mark: &[u8]) -> Result<(), LineError> {
         if self.sample()?.starts_with(mark) {
             self.start += mark.len();
@@ -79,7 +79,7 @@ impl<R: Read> Lines<R> {
         Ok(())
     }
 
-    /// Moves to the next line; `false` at the end. The last line may lack its end.
+    /// Moves to the next line. Returns `false` at the end. The last line may lack its line end.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool, LineError> {
         let mut searched = self.start;
@@ -119,7 +119,7 @@ impl<R: Read> Lines<R> {
         Ok(true)
     }
 
-    /// Passes over the rest of a line that is too long.
+    /// Skips the rest of a line that is too long.
     pub(crate) fn skip_line(&mut self) -> Result<(), LineError> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
@@ -136,7 +136,7 @@ impl<R: Read> Lines<R> {
         Ok(())
     }
 
-    /// Takes the next `count` bytes, at most [`LINE_MAX`]; fewer at the end.
+    /// Takes the next `count` bytes, at most [`LINE_MAX`]. Returns fewer at the end.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&[u8], LineError> {
         while !self.ended && self.end - self.start < count {
             self.fill()?;
@@ -146,13 +146,13 @@ impl<R: Read> Lines<R> {
         Ok(&self.buffer[from..self.start])
     }
 
-    /// The line that [`Lines::advance`] moved to, without its `\n` or `\r\n`.
+    /// Returns the line that [`Lines::advance`] moved to, without its `\n` or `\r\n`.
     #[inline]
     pub(crate) fn current(&self) -> &[u8] {
         &self.buffer[self.current.clone()]
     }
 
-    /// Reads more, moving what is left to the front when there is no room behind it.
+    /// Reads more bytes. If the buffer has no room at its end, the remaining bytes move to the front.
     fn fill(&mut self) -> Result<(), LineError> {
         if self.end == self.buffer.len() {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Gives at most `step` bytes at a time.
+    /// A reader that gives at most `step` bytes at a time.
     struct Dribble<'a>(&'a [u8], usize);
 
     impl Read for Dribble<'_> {
@@ -227,7 +227,7 @@ mod tests {
             all(&text, usize::MAX),
             Err(LineError::TooLong { line: 1 })
         ));
-        // Without an end in sight, memory stays bounded all the same.
+        // A stream without any line end does not fill the memory.
         assert!(matches!(
             all(&vec![b'x'; 10 * LINE_MAX], 1000),
             Err(LineError::TooLong { line: 1 })

@@ -1,4 +1,4 @@
-//! Several traces as one, and a part of one.
+//! Merges traces, and selects a part of a trace.
 
 use crate::number::TIME_MAX;
 use crate::numbered::Numbered;
@@ -8,17 +8,20 @@ use headtime_units::{Nanos, Time};
 use std::collections::BTreeMap;
 
 impl Trace {
-    /// Makes one trace of several, in order of arrival.
+    /// Merges traces into one, in order of arrival.
     ///
-    /// Devices of one name are one device; the name of one without is its number. Times that count from a calendar's zero keep their distances; all others count from one zero.
+    /// Devices of one name become one device. A device without a name has its number as name. If times
+    /// count from a calendar's zero, the traces keep their distance in time. Otherwise all traces count
+    /// from one zero.
     ///
     /// # Errors
     ///
-    /// If some count from a calendar's zero and others do not, and if they lie more than 292 years apart.
+    /// If some traces count from a calendar's zero and others do not, and if arrivals lie more than 292
+    /// years apart.
     ///
     /// # Panics
     ///
-    /// If there is none.
+    /// If there is no trace.
     pub(crate) fn merged(traces: Vec<Trace>) -> Result<Trace, TraceError> {
         let is_dated = |trace: &&Trace| !trace.notes.base.is_zero();
         let dated = traces.iter().find(is_dated);
@@ -44,14 +47,14 @@ impl Trace {
         }
         all.notes.base = base;
         all.device_names = (0..).zip(devices.into_list()).collect();
-        // Where one file ends and the next begins nothing was out of order.
+        // A step back from one file to the next does not count as out of order.
         let counted = (all.notes.out_of_order, all.notes.step_back_max);
         all.sort();
         (all.notes.out_of_order, all.notes.step_back_max) = counted;
         Ok(all)
     }
 
-    /// Gives devices the numbers that their names have in `devices`.
+    /// Renumbers devices by the numbers of their names in `devices`.
     fn renumber(&mut self, devices: &mut Numbered<String>) {
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         for at in 0..self.requests.len() {
@@ -65,7 +68,7 @@ impl Trace {
         }
     }
 
-    /// Counts times from `base` in place of the trace's own.
+    /// Makes times count from `base` in place of the trace's own base.
     fn put_off(&mut self, base: Nanos) -> Result<(), TraceError> {
         let later = self.notes.base.saturating_sub(base).as_nanos();
         let add = |time: Time| time.as_nanos().saturating_add(later);
@@ -82,11 +85,11 @@ impl Trace {
         Ok(())
     }
 
-    /// Keeps the requests of a part alone.
+    /// Removes the requests outside of a part.
     ///
     /// # Errors
     ///
-    /// If it has none.
+    /// If the part has no request.
     pub(crate) fn keep(&mut self, part: Part) -> Result<(), TraceError> {
         let all = self.requests.len();
         let mut arrivals = self.requests.iter().filter_map(|request| request.arrival);

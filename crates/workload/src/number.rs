@@ -1,19 +1,19 @@
-//! Numbers from bytes, exactly.
+//! Parses numbers from bytes without rounding errors.
 //!
-//! The standard parsers want UTF-8 and go through floats for a decimal point. These take bytes, keep
-//! integers throughout and say what is wrong with a number in words that fit behind "allowed is".
+//! The standard parsers require UTF-8 and use floats for a decimal point. The parsers here take bytes
+//! and use only integers. An error describes the allowed numbers in words that follow "allowed is".
 
 use headtime_units::Nanos;
 
-/// Largest span that a trace may hold, in nanoseconds: 2⁶³ − 1, about 292 years. The other half of
-/// the range is room for sums.
+/// Largest span that a trace may hold, in nanoseconds: 2⁶³ − 1, about 292 years. The upper half of the
+/// range is left for sums.
 pub(crate) const TIME_MAX: u64 = i64::MAX as u64;
 
-/// Largest time from an unknown zero, in nanoseconds: about 584 years, so that dates of any calendar
-/// fit until the distance to the first of them is taken.
+/// Largest time from an unknown zero, in nanoseconds: about 584 years. Dates of any calendar fit, until
+/// the first date is subtracted.
 pub(crate) const DATE_MAX: u64 = u64::MAX - 1;
 
-/// What is wrong with a number: what would have been allowed.
+/// Description of the numbers that are allowed, as an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Allowed(pub &'static str);
 
@@ -22,13 +22,13 @@ const DECIMAL: Allowed = Allowed("a decimal number such as 12, 12.5 or 1.25e3");
 const NOT_NEGATIVE: Allowed = Allowed("a number of 0 or more");
 const TIME_RANGE: Allowed = Allowed("a time of at most 292 years (584 for a date)");
 
-/// A whole number in decimal digits.
+/// Parses a whole number in decimal digits.
 pub(crate) fn unsigned(text: &[u8]) -> Result<u64, Allowed> {
     if text.is_empty() {
         return Err(UNSIGNED);
     }
     let mut value = 0_u64;
-    // Nineteen digits always fit; further ones are checked.
+    // Nineteen digits always fit. Further digits are checked.
     for (index, byte) in text.iter().enumerate() {
         let digit = byte.wrapping_sub(b'0');
         if digit > 9 {
@@ -46,7 +46,7 @@ pub(crate) fn unsigned(text: &[u8]) -> Result<u64, Allowed> {
     Ok(value)
 }
 
-/// A whole number in hexadecimal digits, with or without `0x`.
+/// Parses a whole number in hexadecimal digits, with or without `0x`.
 pub(crate) fn hexadecimal(text: &[u8]) -> Result<u32, Allowed> {
     const HEX: Allowed = Allowed("a hexadecimal number of at most 8 digits");
     let digits = text
@@ -62,8 +62,8 @@ pub(crate) fn hexadecimal(text: &[u8]) -> Result<u32, Allowed> {
     })
 }
 
-/// `text` units of `unit` nanoseconds each, rounded to the nearest nanosecond, half up; at most
-/// `most` nanoseconds.
+/// Parses a time of `text` units of `unit` nanoseconds each. The result is rounded to the nearest
+/// nanosecond, half up, and is at most `most` nanoseconds.
 #[inline]
 pub(crate) fn time(text: &[u8], unit: u64, most: u64) -> Result<u64, Allowed> {
     quick_time(text, unit)
@@ -77,7 +77,7 @@ pub(crate) fn time(text: &[u8], unit: u64, most: u64) -> Result<u64, Allowed> {
         })
 }
 
-/// Returns true if a number that [`time`] accepts is written as an integer.
+/// Returns true if a number that [`time`] accepts is an integer.
 pub(crate) fn is_integer(text: &[u8]) -> bool {
     text.iter().all(u8::is_ascii_digit)
 }
@@ -95,8 +95,8 @@ const POWERS: [u64; 10] = [
     1_000_000_000,
 ];
 
-/// The common case: few digits on both sides of the point, and whole nanoseconds. `None` leaves the
-/// number to [`slow_time`].
+/// Parses the common case: few digits on both sides of the point, and a whole number of nanoseconds.
+/// `None` leaves the number to [`slow_time`].
 fn quick_time(text: &[u8], unit: u64) -> Option<u64> {
     let mut digits = 0_u64;
     let mut point = None;
@@ -125,7 +125,7 @@ fn quick_time(text: &[u8], unit: u64) -> Option<u64> {
     digits.checked_mul(unit / scale)
 }
 
-/// Any decimal number, with sign and exponent.
+/// Parses any decimal number, with sign and exponent.
 fn slow_time(text: &[u8], unit: u64) -> Result<u64, Allowed> {
     let (negative, text) = match text.split_first() {
         Some((b'-', rest)) => (true, rest),
@@ -141,7 +141,7 @@ fn slow_time(text: &[u8], unit: u64) -> Result<u64, Allowed> {
         .get(1..)
         .map_or(Ok(0), |digits| signed(digits).ok_or(DECIMAL))?;
 
-    // Digits past the 28th only move the exponent: rounding half up does not look beyond them.
+    // Digits after the 28th only change the exponent. Rounding half up does not depend on them.
     const DIGITS_MAX: u32 = 28;
     let (mut value, mut kept, mut seen, mut point) = (0_u128, 0, 0_u32, false);
     for byte in mantissa {
@@ -185,7 +185,7 @@ fn slow_time(text: &[u8], unit: u64) -> Result<u64, Allowed> {
     u64::try_from(nanos).map_err(|_| TIME_RANGE)
 }
 
-/// A whole number with a sign, small enough for an exponent.
+/// Parses a whole number with a sign, small enough for an exponent.
 fn signed(text: &[u8]) -> Option<i64> {
     let (sign, digits) = match text.split_first()? {
         (b'-', rest) => (-1, rest),
@@ -193,11 +193,11 @@ fn signed(text: &[u8]) -> Option<i64> {
         _ => (1, text),
     };
     let value = unsigned(digits).ok()?;
-    // An exponent beyond this one is out of every range or rounds to zero.
+    // A larger exponent exceeds every range or rounds to zero.
     Some(sign * i64::try_from(value.min(1_000_000)).ok()?)
 }
 
-/// `nanos` as milliseconds with six places behind the point, the way DiskSim writes arrivals.
+/// Writes `nanos` as milliseconds with six decimal places, as DiskSim writes arrivals.
 pub(crate) fn write_millis(nanos: Nanos, out: &mut Vec<u8>) {
     let nanos = nanos.as_nanos();
     write_unsigned(nanos / 1_000_000, out);
@@ -210,7 +210,7 @@ pub(crate) fn write_millis(nanos: Nanos, out: &mut Vec<u8>) {
     }
 }
 
-/// `value` in decimal digits.
+/// Writes `value` in decimal digits.
 pub(crate) fn write_unsigned(value: u64, out: &mut Vec<u8>) {
     let mut digits = [0_u8; 20];
     let mut at = digits.len();

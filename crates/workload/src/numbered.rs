@@ -1,9 +1,9 @@
-//! Things that are numbered in the order in which they appear.
+//! Numbers for things, in order of first appearance.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-/// Numbers from 0 for things that appear, most often several times in a row.
+/// Numbers things from 0 on. The same thing often appears several times in a row.
 #[derive(Debug, Default)]
 pub(crate) struct Numbered<K> {
     numbers: BTreeMap<K, u32>,
@@ -11,7 +11,8 @@ pub(crate) struct Numbered<K> {
 }
 
 impl<K: Ord + Clone> Numbered<K> {
-    /// The number of what equals `borrowed`, which `owned` makes.
+    /// Returns the number of the key that equals `borrowed`. A new key is made by `owned` and gets the
+    /// next number.
     #[inline]
     pub(crate) fn number<Q>(&mut self, borrowed: &Q, owned: impl FnOnce() -> K) -> u32
     where
@@ -41,7 +42,7 @@ impl<K: Ord + Clone> Numbered<K> {
         number
     }
 
-    /// All that appeared, in order.
+    /// Returns all keys, in the order of their numbers.
     pub(crate) fn into_list(self) -> Vec<K> {
         let mut list: Vec<(K, u32)> = self.numbers.into_iter().collect();
         list.sort_unstable_by_key(|(_, number)| *number);

@@ -1,38 +1,43 @@
 //! Pairs the events of a block layer that belong to one request.
 //!
-//! Linux's block layer reports the same request several times (linux: include/trace/events/block.h):
-//! a *queue* event when a process hands it in, an *insert* when a scheduler takes it, an *issue*
-//! when it goes to the driver, by now perhaps merged with others, and a *complete*. None of them
-//! carries a number that says which belong together. [`Pairing`] finds that out from device,
-//! operation and sectors.
+//! Linux's block layer reports one request several times (linux: include/trace/events/block.h):
+//! - *queue*: a process hands the request in,
+//! - *insert*: a scheduler takes the request,
+//! - *issue*: the request goes to the driver, perhaps merged with others,
+//! - *complete*: the request is finished.
 //!
-//! A completion belongs to the oldest request that begins where it begins. A longer completion
-//! belongs to the following requests as well (they were merged). A shorter one belongs to a part of
-//! a request (it was split); the request is complete with its last part.
+//! No event carries a number that names its request. [`Pairing`] matches events by device, operation
+//! and sectors.
 //!
-//! Flushes differ. A process submits an empty write with a flush ahead of it. For any number of
-//! those together the block layer issues one request of its own. After that request's completion
-//! comes one empty completion for each. So a flush completes on one of two [`Level`]s. A write with
-//! a flush before it, or with one behind it in place of forced unit access, also completes twice:
-//! for the drive when its sectors are written, and for the process at an empty completion at its
-//! first sector. The second one counts.
+//! A completion belongs to the oldest request that begins at the completion's first sector. A longer
+//! completion also belongs to the requests that follow on the disk, since they were merged. A shorter
+//! completion belongs to a part of a request, since the request was split. A split request is complete
+//! with its last part.
+//!
+//! Flushes differ. A process submits an empty write with a flush ahead. For any number of pending
+//! flushes the block layer issues one request. After that request's completion each submitted flush
+//! gets an empty completion. So a flush completes on one of two [`Level`]s.
+//!
+//! Some writes also complete twice: writes with a flush before them, and writes with a flush after them
+//! in place of forced unit access. The first completion is the drive's, when the sectors are written.
+//! The second is the process's: an empty completion at the first sector. The second one counts.
 
 use crate::{ArrivalEvent, TraceRequest};
 use headtime_sched::{Flags, Op};
 use std::collections::{BTreeMap, VecDeque};
 
-/// What happened to a request.
+/// Event in the life of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockAction {
-    /// A process handed it to the block layer.
+    /// A process handed the request to the block layer.
     Queue,
-    /// A scheduler took it. Says who asked, if nothing else does.
+    /// A scheduler took the request. Gives the process if no queue event does.
     Insert,
-    /// It was handed to the driver.
+    /// The request was handed to the driver.
     Issue,
-    /// The driver gave it back; it will be issued again.
+    /// The driver gave the request back. The request will be issued again.
     Requeue,
-    /// It is complete, in full or in part.
+    /// The request is complete, in full or in part.
     Complete(Level),
 }
 
@@ -51,34 +56,35 @@ impl BlockAction {
     }
 }
 
-/// Of what a completion is one.
+/// Requests that a completion ends: queued ones, issued ones or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
-    /// Of a request as issued, and of what was queued and became part of it.
+    /// Completes an issued request and the queued requests in it.
     Both,
-    /// Of what was queued alone: the completion of a flush that a process asked for; of nothing, at the
-    /// first sector of a write that had flushes around it; or of any request to a driver that works
-    /// without requests (device mapper, md).
+    /// Completes queued requests alone:
+    /// - a flush that a process asked for,
+    /// - the empty second completion of a write with flushes around it,
+    /// - any request to a driver that works without requests (device mapper, md).
     Queued,
-    /// Of what was issued alone: the flush that the block layer made.
+    /// Completes an issued request alone: the flush that the block layer made.
     Issued,
 }
 
 /// An event of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockEvent {
-    /// What happened.
+    /// Kind of the event.
     pub action: BlockAction,
-    /// To which request. The arrival is when the event happened, and is there always; the completion
-    /// never; the process is the one that ran at the event, which for completions is any.
+    /// Request of the event. `arrival` is the time of the event and always set. `completion` is never
+    /// set. `process` is the process that ran at the event: at a completion it may be any process.
     pub request: TraceRequest,
 }
 
-/// Finds the requests behind block events, which must come in order of time.
+/// Finds the requests behind block events. Events must come in order of time.
 ///
-/// The requests are the queue events, which is what a scheduler has to work on, or the issue events.
-/// A request from an issue event takes its process from the queue or insert event that it goes back
-/// to, where there is one: issuing is often left to a thread of the kernel.
+/// The requests are either the queue events or the issue events. A scheduler works on the queue events.
+/// A request from an issue event takes its process from its queue or insert event, if there is one. The
+/// process of the issue event itself is often a thread of the kernel.
 #[derive(Debug, Default)]
 pub struct Pairing {
     wanted: Option<ArrivalEvent>,
@@ -88,23 +94,23 @@ pub struct Pairing {
     inserted: BTreeMap<Key, u32>,
 }
 
-/// What came out of a [`Pairing`].
+/// Result of a [`Pairing`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paired {
-    /// Which events are the requests.
+    /// Kind of event that the requests are.
     pub arrival_event: ArrivalEvent,
-    /// The requests in order of their events, each with the number that it was given with. Those that
-    /// did not complete have no completion.
+    /// The requests in order of their events, each with the caller's number. Unfinished requests have
+    /// no completion.
     pub requests: Vec<(u64, TraceRequest)>,
-    /// Completions without a request, or before it.
+    /// Completions that match no request, or that precede their request.
     pub unpaired: u64,
     /// Requests that did not complete.
     pub unfinished: u64,
 }
 
 impl Pairing {
-    /// Nothing yet. `wanted` chooses the events that are the requests; `None` takes queue events if
-    /// there are any, else issue events.
+    /// Creates a pairing without events. `wanted` chooses the events that are the requests. `None`
+    /// takes queue events if there are any, else issue events.
     pub fn new(wanted: Option<ArrivalEvent>) -> Pairing {
         Pairing {
             wanted,
@@ -112,12 +118,12 @@ impl Pairing {
         }
     }
 
-    /// Requests so far, in memory: of queue events and of issue events.
+    /// Number of requests held in memory so far, from queue events and issue events together.
     pub fn held(&self) -> usize {
         self.queued.list.len() + self.issued.list.len()
     }
 
-    /// Takes the next event. `number` is the caller's, such as a line.
+    /// Takes the next event. `number` is chosen by the caller, for example a line number.
     ///
     /// # Panics
     ///
@@ -181,18 +187,18 @@ impl Pairing {
     }
 }
 
-/// Requests by one kind of event, with their completions.
+/// Requests from one kind of event, with their completions.
 #[derive(Debug, Default)]
 struct Requests {
-    /// In order of the events.
+    /// All requests, in the order of their events.
     list: Vec<Begun>,
-    /// Places in the list of those that are not complete, oldest first.
+    /// Positions in `list` of the incomplete requests, oldest first.
     open: BTreeMap<Key, VecDeque<usize>>,
-    /// Issued requests that were put back and will be issued again.
+    /// Requests that the driver gave back and that will be issued again.
     requeued: BTreeMap<Key, u32>,
-    /// Completed writes with a flush before or forced unit access, which may complete once more.
+    /// Completed writes with a flush before or forced unit access. Each may complete once more.
     forced: BTreeMap<Key, usize>,
-    /// Completions without a request, or before it.
+    /// Completions that match no request, or that precede their request.
     unpaired: u64,
 }
 
@@ -237,14 +243,14 @@ impl Requests {
         }
     }
 
-    /// Who asked for the first sector of a request that was made of these.
+    /// Process that asked for the first sector of an issued request, by the open requests in this list.
     fn process_of(&self, request: &TraceRequest) -> Option<u32> {
         let (start, end) = (request.extent.start.get(), request.extent.end().get());
         let (_, index) = self.open_at(request, start, end)?;
         self.list[index].request.process
     }
 
-    /// Completes what the extent of `done` covers.
+    /// Completes the sectors that `done` covers, in one or more requests.
     fn complete(&mut self, done: &TraceRequest) {
         if done.extent.is_empty() && self.complete_again(done) {
             return;
@@ -258,7 +264,8 @@ impl Requests {
             let part = (request.extent.end().get().min(end)).saturating_sub(at);
             *left = left.saturating_sub(part);
             if *left == 0 {
-                // Lines out of order may say that it ended before it began; then it is not known.
+                // If lines are out of order, the completion may precede the arrival. Then the
+                // completion time is unknown.
                 if request.arrival <= done.arrival {
                     request.completion = done.arrival;
                 } else {
@@ -275,34 +282,37 @@ impl Requests {
                 break;
             }
         }
-        // Flushes of one kind complete with those of another, so one without its request says nothing.
+        // In some formats one completion of a flush counts for both lists, though only one list has the
+        // request. So an unmatched completion of a flush is not counted.
         self.unpaired += u64::from(!paired && done.op != Op::Flush);
     }
 
-    /// Completes a write whose sectors were complete before; `false` if there is none. At sector 0 it
-    /// may as well be a flush, which comes first if one is open.
+    /// Completes a write for the second time, after its sectors. Returns `false` if `done` completes no
+    /// such write. At sector 0 an empty completion may also belong to a flush. An open flush goes
+    /// first.
     fn complete_again(&mut self, done: &TraceRequest) -> bool {
         let start = done.extent.start.get();
         if done.op == Op::Flush && self.open.contains_key(&key(done)) {
             return false;
         }
         let Some(index) = self.forced.remove(&(done.device, Op::Write, start)) else {
-            // Without flushes in between there is no second completion, and none is missing.
+            // A write without flushes has no second completion to look for.
             return done.op == Op::Write;
         };
         let request = &mut self.list[index].request;
-        // As above.
+        // If lines are out of order, the completion may precede the arrival.
         if request.arrival <= done.arrival {
             request.completion = request.completion.max(done.arrival);
         }
         true
     }
 
-    /// The open request that covers sector `at`: the oldest that begins there, best one that does
-    /// not reach past `end`, else the nearest below. With where it begins.
+    /// First sector and index of the open request that covers sector `at`. A request that begins at
+    /// `at` goes first: the oldest that ends at `end` or before, or else the oldest. Otherwise the
+    /// nearest start below `at` is searched.
     fn open_at(&self, done: &TraceRequest, at: u64, end: u64) -> Option<(u64, usize)> {
-        // A file may begin so many requests at one sector that to look at all of them for each
-        // completion would not end. In a block layer they are few.
+        // A file may have a huge number of requests at one sector. Checking all of them at each
+        // completion would take too long. A real block layer has few.
         const LOOKED_AT: usize = 1024;
         let fits = |index: &&usize| self.list[**index].request.extent.end().get() <= end;
         let here = self.open.get(&(done.device, done.op, at));
@@ -325,7 +335,7 @@ impl Requests {
         let Some(queue) = self.open.get_mut(&key) else {
             return;
         };
-        // In order of their events, so of their places; mostly it is the first.
+        // Positions ascend with the events. The request is usually the first.
         if let Ok(at) = queue.binary_search(&index) {
             queue.remove(at);
         }
@@ -355,7 +365,7 @@ mod tests {
         }
     }
 
-    /// To look at all of them for each completion took minutes.
+    /// Without a limit on the requests checked at each completion, this test took minutes.
     #[test]
     fn as_many_requests_at_one_sector_as_a_file_may_have_are_paired() {
         const MANY: u64 = 50_000;
@@ -375,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Arrival, completion and process of what comes of these events.
+    /// Arrival, completion and process of the requests that these events make.
     fn pair(
         wanted: Option<ArrivalEvent>,
         events: &[BlockEvent],
@@ -405,8 +415,8 @@ mod tests {
     #[test]
     fn who_asked_is_known_when_the_kernel_issues() {
         use BlockAction::{Insert, Issue, Queue};
-        // Two queued requests are issued as one by a thread of the kernel; of a third only the
-        // insertion was seen, of a fourth nothing but the issue.
+        // A thread of the kernel issues two queued requests as one. A third request has only an insert
+        // event before its issue. A fourth has nothing but its issue.
         let events = [
             event(1, Queue, Op::Read, (100, 8), 7),
             event(2, Queue, Op::Read, (108, 8), 8),
@@ -435,7 +445,7 @@ mod tests {
         use BlockAction::{Issue, Queue};
         let queued = BlockAction::Complete(Level::Queued);
         let issued = BlockAction::Complete(Level::Issued);
-        // Two processes flush; the block layer makes one of it, then completes each.
+        // Two processes flush. The block layer issues one flush, and then completes each of the two.
         let events = [
             event(1, Queue, Op::Flush, (0, 0), 7),
             event(2, Queue, Op::Flush, (0, 0), 8),
@@ -462,8 +472,8 @@ mod tests {
         assert_eq!(list, [(2, None, 7)]);
         assert_eq!((paired.unpaired, paired.unfinished), (1, 1));
     }
-    /// Found by fuzzing: the second completion of a forced write, before its beginning as the first
-    /// was, made it end before it began.
+    /// Found by fuzzing: a forced write whose completions both precede its arrival. The second
+    /// completion was once accepted, so the write ended before its arrival.
     #[test]
     fn a_write_does_not_end_before_it_began() {
         let mut begin = event(9, BlockAction::Queue, Op::Write, (320, 32), 7);

@@ -1,33 +1,36 @@
-//! Random numbers whose values are a promise.
+//! Random numbers whose values never change between versions.
 //!
-//! The generator is PCG XSL RR 128/64 (LCG), "Pcg64" of the `rand_pcg` crate, which documents it as
-//! deterministic and portable; its version is pinned in `Cargo.lock`, its first outputs by a test.
-//! What is drawn from it is computed here: the distributions of general crates may change their
-//! values from version to version, and the logarithm of the platform's maths library may differ in
-//! the last bit.
+//! The generator is PCG XSL RR 128/64 (LCG), "Pcg64" of the `rand_pcg` crate. The crate documents the
+//! generator as deterministic and portable. `Cargo.lock` pins the crate's version, and a test pins the
+//! first outputs.
+//!
+//! This module computes the distributions itself. Distributions of general crates may change their
+//! values from version to version. Logarithms come from `libm`, since the platform's maths library may
+//! differ in the last bit.
 
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::RngCore;
 
-/// A stream of random numbers that does not depend on any other.
+/// A stream of random numbers, independent of all other streams.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64);
 
 impl Random {
-    /// The stream of one purpose of one process. Different arguments give unrelated streams.
+    /// Creates the stream for one purpose of one process. Different arguments give unrelated streams.
     pub fn new(seed: u64, process: u32, purpose: u32) -> Random {
         Random::of(mix(
             mix(seed) ^ (u64::from(process) << 32 | u64::from(purpose))
         ))
     }
 
-    /// The stream of one purpose of one thing, where there are more than 2³² of either.
+    /// Creates the stream for one purpose of one thing, with more than 2³² possible things or purposes.
     pub fn keyed(seed: u64, thing: u64, purpose: u64) -> Random {
         Random::of(mix(mix(mix(seed) ^ thing) ^ purpose.rotate_left(32)))
     }
 
-    /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014) fills the generator's state. Its output function
-    /// is a bijection that mixes well, so chaining it over several numbers gives unrelated states.
+    /// Fills the generator's state by SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). SplitMix64's output
+    /// function is a bijection that mixes well. Chaining the function over several numbers therefore
+    /// gives unrelated states.
     fn of(mut state: u64) -> Random {
         let mut draw = || {
             state = state.wrapping_add(GOLDEN);
@@ -37,21 +40,21 @@ impl Random {
         Random(Pcg64::new(high << 64 | low, stream_high << 64 | stream_low))
     }
 
-    /// 32 random bits.
+    /// Returns 32 random bits.
     pub fn bits(&mut self) -> u32 {
         (self.0.next_u64() >> 32) as u32
     }
 
-    /// Uniform over 0 to `count` − 1.
+    /// Draws a whole number, uniform over 0 to `count` − 1.
     ///
     /// # Panics
     ///
     /// If `count` is zero.
     pub fn below(&mut self, count: u64) -> u64 {
         assert!(count > 0, "no value lies below zero");
-        // Multiply and keep the high half; the few low halves that would favour some values are
-        // drawn again (Lemire, ACM TOMACS 29(1), 2019). How many they are is worked out when it matters:
-        // it is less than the count.
+        // Multiplies and keeps the high half (Lemire, ACM TOMACS 29(1), 2019). The smallest low halves
+        // would favour some values, so they are drawn again. Their number is less than `count`. The
+        // exact number is computed only if the low half is below `count`.
         loop {
             let product = u128::from(self.0.next_u64()) * u128::from(count);
             let low = product as u64;
@@ -61,23 +64,24 @@ impl Random {
         }
     }
 
-    /// Uniform over the 2⁵³ multiples of 2⁻⁵³ from 0 on, below 1.
+    /// Draws a multiple of 2⁻⁵³, uniform over 0 to 1 − 2⁻⁵³.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
-    /// Normal with mean 0 and variance 1 (Box and Muller 1958; one of the pair is used).
+    /// Draws a normal value of mean 0 and variance 1 (Box and Muller 1958). One value of each pair is
+    /// used.
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.unit()));
         radius * libm::cos(core::f64::consts::TAU * self.unit())
     }
 
-    /// Exponential with mean 1; at most 36.8.
+    /// Draws an exponential value of mean 1. The value is at most 36.8.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
@@ -104,8 +108,8 @@ pub(crate) const fn mix(value: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// If this fails, every simulated result changes: the generator has to be pinned back, or the
-    /// change announced. The values were checked against an implementation of their own.
+    /// If this test fails, every simulated result changes. Pin the generator to its old version, or
+    /// announce the change. An independent implementation confirmed the values.
     #[test]
     fn first_outputs_are_pinned() {
         let mut stream = Random::new(1, 0, 0);
@@ -176,7 +180,7 @@ mod tests {
         );
     }
 
-    /// If this fails, every layout and every benchmark changes.
+    /// If this test fails, every layout and every benchmark changes.
     #[test]
     fn first_outputs_of_keyed_streams_are_pinned() {
         let mut random = Random::keyed(1, 0, 0);

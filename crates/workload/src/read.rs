@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The lines of any input.
+/// Lines of any input.
 type AnyLines<'a> = Lines<Input<Box<dyn Read + 'a>>>;
 
 /// An input whose format is known.
@@ -27,8 +27,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// If it cannot be opened or read, if its format is unknown, at the first line that says
-    /// something that is not allowed, and if it holds no request.
+    /// If the file cannot be opened or read, if its format is unknown, at the first line with a value
+    /// that is not allowed, and if the file has no request.
     pub fn open(path: &Path, options: &ReadOptions) -> Result<Trace, TraceError> {
         Trace::open_all(&[path], options)
     }
@@ -38,8 +38,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// As [`Trace::open`]; and if some files have dates and others have not. An error in a file names the format
-    /// if the content decided the format.
+    /// As [`Trace::open`], and if some files have dates and others do not. If the content of a file
+    /// decided its format, an error names that format.
     ///
     /// # Panics
     ///
@@ -89,8 +89,8 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Reads a stream, decompressing it if it is compressed. `file` names it in errors. The reader
-    /// is asked for 4 bytes first and then for large pieces, and needs no buffer of its own.
+    /// Reads a stream, decompressing it if it is compressed. `file` names the stream in errors. The
+    /// first read asks for 4 bytes, later reads for large pieces, so `input` needs no buffer.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl<'a> Opened<'a> {
         }
         let (format, guessed) = match options.format {
             Some(format) => (format, None),
-            // Columns say that there are columns.
+            // A description of columns implies the format CSV.
             None if options.columns.is_some() => (Format::Csv, None),
             None => {
                 let sample = match lines.sample() {
@@ -166,7 +166,7 @@ fn is_input(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Reads files of blktrace, which are one trace.
+/// Reads files of blktrace, which together form one trace.
 fn read_records(files: Vec<Opened<'_>>, options: &ReadOptions) -> Result<Trace, TraceError> {
     let names: Vec<&str> = files.iter().map(|opened| opened.file.as_str()).collect();
     let names = names.join(", ");
@@ -179,7 +179,8 @@ fn read_records(files: Vec<Opened<'_>>, options: &ReadOptions) -> Result<Trace, 
     reader.finish()
 }
 
-/// Names the format that was guessed from the `start` of a file, since the guess may be to blame.
+/// Adds the format that was guessed from the `start` of a file to an error, since the guess may be
+/// wrong.
 fn guessed(error: TraceError, format: Format, start: Option<Vec<u8>>) -> TraceError {
     let of_the_system = matches!(
         error,
@@ -195,5 +196,5 @@ fn guessed(error: TraceError, format: Format, start: Option<Vec<u8>>) -> TraceEr
     }
 }
 
-/// What some programs write before a text in UTF-8 (Unicode 16, section 23.8).
+/// Byte order mark that some programs write before a text in UTF-8 (Unicode 16, section 23.8).
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

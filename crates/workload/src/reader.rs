@@ -1,4 +1,4 @@
-//! What the readers of all formats share.
+//! Parts that the readers of all formats share.
 
 use crate::error::{FieldError, TraceError};
 use crate::input::Input;
@@ -11,53 +11,54 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 use std::io::Read;
 
-/// How to read a trace. The default recognises the format by content and takes every file as it is.
+/// Options for reading a trace. By default the content decides the format, and every file is taken as
+/// it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadOptions {
-    /// The format; `None` recognises it by content.
+    /// The format. `None` decides by content.
     pub format: Option<Format>,
-    /// Unit of the arrivals of a DiskSim trace; `None` decides by the rule in
-    /// [`Notes::time_unit`].
+    /// Unit of the arrivals of a DiskSim trace. `None` decides by the rule in [`Notes::time_unit`].
     pub time_unit: Option<TimeUnit>,
-    /// What to do with a request that arrives before the one ahead of it.
+    /// Treatment of a request that arrives before a request ahead of it in the file.
     pub backwards: Backwards,
-    /// Which event of a request is its arrival, where a format has several (blkparse, ftrace, perf);
-    /// `None` takes queue events if there are any, else issue events.
+    /// Event of a request that counts as its arrival, for formats with several events (blkparse,
+    /// ftrace, perf). `None` takes queue events if there are any, else issue events.
     pub arrival_event: Option<ArrivalEvent>,
-    /// The columns of a CSV trace; `None` wants the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
+    /// Columns of a CSV trace. `None` requires the headings that
+    /// [`Trace::write_csv`](crate::Trace::write_csv) writes.
     pub columns: Option<CsvColumns>,
-    /// Passes over lines that say something that is not allowed, and counts them in [`Notes::odd`];
-    /// otherwise one such line is an error.
+    /// True to leave out lines with a value that is not allowed, and to count them in [`Notes::odd`].
+    /// False to report the first such line as an error.
     pub lenient: bool,
-    /// Which requests to use; the default is all.
+    /// Part of the trace to use. The default is all of the trace.
     pub part: Part,
 }
 
 /// A part of a trace, in order of arrival.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Part {
-    /// Requests that arrive this long after the first one, or later.
+    /// Time from the first arrival to the start of the part.
     pub from: Option<Nanos>,
-    /// Requests that arrive within this time from there.
+    /// Length of the part in time, from its start.
     pub span: Option<Nanos>,
-    /// The largest number of requests to use.
+    /// Largest number of requests in the part.
     pub first: Option<u64>,
 }
 
-/// What to do with a request that arrives before the one ahead of it in the file.
+/// Treatment of a request that arrives before a request ahead of it in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Backwards {
-    /// Move it to its place, and count it in [`Notes::out_of_order`].
+    /// Move the request to its place in time, and count the request in [`Notes::out_of_order`].
     #[default]
     Sort,
     /// Report an error.
     Refuse,
 }
 
-/// First arrival that is a date and not a time since some start: ten years.
+/// Least first arrival that is taken for a date: ten years. A smaller one counts from another start.
 const DATE_MIN: Time = Time::from_nanos(10 * 365 * 86_400 * 1_000_000_000);
 
-/// Collects the requests that the reader of a format finds.
+/// Collects the requests that a format's reader finds.
 pub(crate) struct Reader<'a> {
     pub file: &'a str,
     pub options: &'a ReadOptions,
@@ -80,7 +81,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The trace.
+    /// Returns the collected requests as a trace.
     pub(crate) fn finish(mut self) -> Result<Trace, TraceError> {
         if self.requests.is_empty() {
             return Err(TraceError::Empty(Box::new(self.notes)));
@@ -95,7 +96,7 @@ impl<'a> Reader<'a> {
         Ok(trace)
     }
 
-    /// Refuses options that the format has no use for: they would be a misunderstanding.
+    /// Refuses options that the format does not use, since the caller expects an effect.
     pub fn check_options(&self) -> Result<(), TraceError> {
         let format = self.notes.format;
         let has_events = match format {
@@ -122,7 +123,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Adds the request of a line.
+    /// Adds the request of a line, or counts the request if it has no sectors.
     #[inline(always)]
     pub(crate) fn push(&mut self, line: u64, mut request: TraceRequest) -> Result<(), TraceError> {
         if let Some(arrival) = request.arrival {
@@ -172,7 +173,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Takes what a pairing found.
+    /// Adds the requests and the notes of a pairing.
     pub(crate) fn take(&mut self, paired: Paired) -> Result<(), TraceError> {
         self.notes.arrival_event = Some(paired.arrival_event);
         self.notes.unpaired = paired.unpaired;
@@ -182,8 +183,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Makes the first arrival the zero of all times, if they count from a calendar's. `zero` has been
-    /// added to all of them.
+    /// Makes the first arrival the zero of all times, if the times count from a calendar's zero. `zero`
+    /// has been added to all times beforehand.
     pub(crate) fn subtract_date(&mut self, zero: u64) {
         let first = self
             .requests
@@ -195,11 +196,13 @@ impl<'a> Reader<'a> {
         };
         let base = first - Time::ZERO;
         self.notes.base = base.saturating_sub(Nanos::from_nanos(zero));
-        // A completion may be all that a request has, and earlier.
+        // A request may have a completion and no arrival. Such a completion may precede the first
+        // arrival.
         map_times(&mut self.requests, |time| time.saturating_sub(base));
     }
 
-    /// Passes over a line that says something that is not allowed, if the caller wants that.
+    /// Counts a line with a value that is not allowed, or returns an error if the options are not
+    /// lenient.
     #[cold]
     #[inline(never)]
     pub(crate) fn odd(&mut self, line: u64, error: FieldError) -> Result<(), TraceError> {
@@ -207,7 +210,7 @@ impl<'a> Reader<'a> {
         self.refuse(error)
     }
 
-    /// Counts an error, or returns it.
+    /// Counts an error if the options are lenient, or else returns the error.
     #[cold]
     pub(crate) fn refuse(&mut self, error: TraceError) -> Result<(), TraceError> {
         if !self.options.lenient {
@@ -223,7 +226,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Changes all times of requests.
+/// Applies a function to all times of requests.
 pub(crate) fn map_times(requests: &mut [TraceRequest], change: impl Fn(Time) -> Time) {
     for request in requests {
         request.arrival = request.arrival.map(&change);
@@ -231,7 +234,7 @@ pub(crate) fn map_times(requests: &mut [TraceRequest], change: impl Fn(Time) -> 
     }
 }
 
-/// Turns an error of the line splitter into one that names the file.
+/// Converts an error of the line splitter into an error that names the file.
 pub(crate) fn line_error<R: Read>(file: &str, input: &Input<R>, error: LineError) -> TraceError {
     match error {
         LineError::TooLong { line } => TraceError::LineTooLong {
@@ -243,8 +246,8 @@ pub(crate) fn line_error<R: Read>(file: &str, input: &Input<R>, error: LineError
     }
 }
 
-/// Moves to the next line that is neither blank nor a comment and counts the others. `false` at the
-/// end of the file.
+/// Moves to the next line that is neither blank nor a comment, and counts the lines skipped. Returns
+/// `false` at the end of the file.
 #[inline(always)]
 pub(crate) fn advance<R: Read>(
     lines: &mut Lines<Input<R>>,
@@ -260,7 +263,7 @@ pub(crate) fn advance<R: Read>(
     }
 }
 
-/// Passes over a line that is too long, if the caller wants that.
+/// Skips a line that is too long if the options are lenient, or else returns the error.
 #[cold]
 #[inline(never)]
 fn skip_long<R: Read>(
@@ -288,20 +291,21 @@ pub(crate) fn is_ignored(line: &[u8]) -> bool {
     }
 }
 
-/// Checks a run of sectors against what a trace may hold.
+/// Returns the extent if a trace may contain it, or else `None`.
 #[inline]
 pub(crate) fn extent(start: u64, len: u64) -> Option<Extent> {
     (len <= LENGTH_MAX && start < ADDRESS_END && len <= ADDRESS_END - start)
         .then(|| Extent::at(start, len))
 }
 
-/// The sectors that these bytes touch, and whether they touch no other byte.
+/// Returns the sectors that these bytes touch, and true if the bytes fill the sectors.
 #[inline]
 pub(crate) fn extent_of_bytes(offset: u64, size: u64) -> Option<(Extent, bool)> {
     const SECTOR: u64 = TRACE_SECTOR as u64;
-    // Counted from the sector, since the last one ends where 64 bits of bytes do.
+    // Bytes are counted from the start of the first sector. Counted from zero, the end of the last
+    // sector would exceed 64 bits.
     let (start, within) = (offset / SECTOR, offset % SECTOR);
-    // A request of no bytes is one of no sectors, wherever it is.
+    // A request of no bytes has no sectors at any offset.
     let len = if size == 0 {
         0
     } else {
@@ -311,5 +315,5 @@ pub(crate) fn extent_of_bytes(offset: u64, size: u64) -> Option<(Extent, bool)> 
     extent(start, len).map(|extent| (extent, aligned))
 }
 
-/// What [`extent`] wants.
+/// Description of the extents that [`extent`] accepts, for messages.
 pub(crate) const EXTENT_ALLOWED: &str = "a run of at most 4294967295 sectors of 512 bytes that ends at sector 36028797018963968 or before";

@@ -1,10 +1,10 @@
 //! Block events as the kernel's trace buffer holds them.
 //!
-//! tracefs returns a processor's buffer in pages (`per_cpu/cpuN/trace_pipe_raw`). It describes them
-//! in text: the head of a page in `events/header_page`, the fields of an event in its `format`.
-//! Their times are in whole nanoseconds; the text of `trace_pipe` rounds them to microseconds. The
-//! layout within a page is described in linux: include/linux/ring_buffer.h, and by tracefs in
-//! `events/header_event`.
+//! tracefs returns a processor's buffer in pages (`per_cpu/cpuN/trace_pipe_raw`). tracefs describes the
+//! pages in text: the head of a page in `events/header_page`, the fields of an event in its `format`.
+//! Times in pages are whole nanoseconds. The text of `trace_pipe` rounds times to microseconds. The
+//! layout within a page is described in linux: include/linux/ring_buffer.h, and in the file
+//! `events/header_event` of tracefs.
 //!
 //! This module takes descriptions and pages. The caller reads the files.
 
@@ -15,28 +15,28 @@ use headtime_units::{Extent, Time};
 use std::ops::Range;
 use thiserror::Error;
 
-/// Events of the group `block` that [`RingReader`] makes requests of; the last is for drivers without
+/// Events of the group `block` that [`RingReader`] makes requests of. The last is for drivers without
 /// requests.
 pub const BLOCK_EVENTS: [&str; 3] = ["block_bio_queue", "block_rq_complete", "block_bio_complete"];
 
-/// Why pages of a trace buffer cannot be read.
+/// Reason why pages of a trace buffer cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RingError {
-    /// A description lacks something, or says it in words that are not known.
+    /// A description lacks a field, or has a field in an unknown notation.
     #[error("{file}: {problem}")]
     Description {
         /// The file of tracefs.
         file: String,
-        /// What is wrong.
+        /// Fault of the description.
         problem: String,
     },
-    /// A page contradicts its own head, or its description.
+    /// A page contradicts its own head or its description.
     #[error("a page of the trace buffer is damaged at byte {at}: {problem}")]
     Page {
         /// Byte of the page, counted from 0.
         at: usize,
-        /// What is wrong.
+        /// Fault of the page.
         problem: &'static str,
     },
 }
@@ -44,50 +44,50 @@ pub enum RingError {
 /// An event from a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingEvent {
-    /// When, in nanoseconds of the trace clock.
+    /// Time of the event, in nanoseconds of the trace clock.
     pub time: u64,
-    /// Which kind of event, as a place in [`BLOCK_EVENTS`].
+    /// Kind of event, as an index of [`BLOCK_EVENTS`].
     pub kind: usize,
-    /// The device, as the kernel numbers it: the major number times 2²⁰ plus the minor one.
+    /// Device number of the kernel: the major number times 2²⁰ plus the minor one.
     pub dev: u32,
-    /// The event, its device being 0; `None` for operations that no trace has a place for.
+    /// Event of a request, with device 0. `None` for operations that traces do not have.
     pub event: Option<BlockEvent>,
-    /// Whether it says that the request failed.
+    /// True if the event reports that the request failed.
     pub failed: bool,
-    /// What the process is called, where the event says so: bytes of a text, zeroes behind its end.
+    /// Name of the process, if the event has one: text, filled up with zeroes.
     pub name: Option<[u8; NAME_MAX]>,
 }
 
 /// Longest name of a process, in bytes (linux: `TASK_COMM_LEN`, with a zero at the end).
 pub const NAME_MAX: usize = 16;
 
-/// What a page says about itself.
+/// Contents of a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RingPage {
-    /// Events on it, of any kind.
+    /// Number of events on the page, of any kind.
     pub events: u64,
-    /// Whether events before it were lost.
+    /// True if events before this page were lost.
     pub lost: bool,
 }
 
-/// Takes pages of a trace buffer apart.
+/// Reads the events on pages of a trace buffer.
 #[derive(Clone, Debug)]
 pub struct RingReader {
     timestamp: RawField,
     commit: RawField,
     data: RawField,
-    /// In the order of [`BLOCK_EVENTS`]; `None` if the kernel has no such event.
+    /// Layouts in the order of [`BLOCK_EVENTS`]. `None` if the kernel has no such event.
     layouts: [Option<EventFormat>; BLOCK_EVENTS.len()],
 }
 
-/// Where a number or text lies.
+/// Position of a number or text in a page or record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RawField {
     at: usize,
     bytes: usize,
 }
 
-/// Where the fields of an event lie.
+/// Positions of the fields of an event.
 #[derive(Clone, Debug)]
 struct EventFormat {
     id: u16,
@@ -105,7 +105,7 @@ impl RawField {
         self.at..self.at + self.bytes
     }
 
-    /// The field of `record`, a number of 1, 2, 4 or 8 bytes in the machine's order.
+    /// Value of the field in `record`: a number of 1, 2, 4 or 8 bytes in the machine's byte order.
     fn number(&self, record: &[u8]) -> Option<u64> {
         let bytes = record.get(self.range())?;
         Some(match bytes {
@@ -116,7 +116,7 @@ impl RawField {
         })
     }
 
-    /// The field of `record`, a text that may end before its last byte.
+    /// Value of the field in `record`: a text that ends at the first zero, or with the field.
     fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         let bytes = record.get(self.range())?;
         let end = bytes.iter().position(|byte| *byte == 0);
@@ -125,13 +125,13 @@ impl RawField {
 }
 
 impl RingReader {
-    /// From the texts of `events/header_page` and of `events/block/NAME/format`, the latter in the
-    /// order of [`BLOCK_EVENTS`]; `None` if the kernel has no such event.
+    /// Creates a reader from the texts of `events/header_page` and of `events/block/NAME/format`. The
+    /// latter are in the order of [`BLOCK_EVENTS`], with `None` for an event that the kernel lacks.
     ///
     /// # Errors
     ///
-    /// If a description lacks a field, or one is of a size that a number cannot have, and if the
-    /// first two events are not there.
+    /// If a description lacks a field, if the size of a number is not 1, 2, 4 or 8 bytes, and if one of
+    /// the first two events is missing.
     pub fn new(
         header_page: &str,
         formats: [Option<&str>; BLOCK_EVENTS.len()],
@@ -158,7 +158,7 @@ impl RingReader {
         })
     }
 
-    /// Bytes of a page, as described.
+    /// Size of a page in bytes, by the description.
     pub fn page_bytes(&self) -> usize {
         self.data.range().end
     }
@@ -167,21 +167,21 @@ impl RingReader {
     ///
     /// # Errors
     ///
-    /// If the page contradicts itself; the events up to there have been handed out.
+    /// If the page contradicts itself. The events before the fault have been handed out.
     pub fn page(
         &self,
         page: &[u8],
         mut each: impl FnMut(RingEvent),
     ) -> Result<RingPage, RingError> {
-        // The upper bits of the length say that events before the page were lost, and whether their
-        // number stands behind the last event.
+        // The upper bits of the length tell if events before the page were lost, and if the number of
+        // lost events follows the last event.
         const LOST: u64 = 1 << 31;
         const LENGTH: u64 = (1 << 27) - 1;
-        // What an event's first five bits say, if not its length in words.
+        // Values of an event's first five bits that are not its length in words.
         const PADDING: u32 = 29;
         const TIME_EXTEND: u32 = 30;
         const TIME_STAMP: u32 = 31;
-        // Absolute times have 59 bits; the others are those of the page.
+        // An absolute time has 59 bits. The upper bits are taken from the page's time.
         const ABSOLUTE: u32 = 59;
 
         let head = |field: &RawField| {
@@ -265,7 +265,7 @@ impl RingReader {
         Ok(found)
     }
 
-    /// The event in `record`, which lies at byte `at`, if it is one of the block layer's.
+    /// Returns the event in `record`, which lies at byte `at`, if the event is one of [`BLOCK_EVENTS`].
     fn event(&self, time: u64, record: &[u8], at: usize) -> Result<Option<RingEvent>, RingError> {
         let Some(id) = record.first_chunk::<2>() else {
             return Ok(None);
@@ -301,7 +301,7 @@ impl EventFormat {
             sector: description.number("sector")?,
             sectors: description.number("nr_sector")?,
             letters: description.field("rwbs")?,
-            // Kernels differ in how they call it, and what a process hands in has none.
+            // Kernels use different names for the error. Queue events have no error.
             error: description
                 .number("error")
                 .or_else(|_| description.number("errors"))
@@ -310,7 +310,7 @@ impl EventFormat {
         })
     }
 
-    /// `None` if the record is too short.
+    /// Reads an event. Returns `None` if the record is too short.
     fn read(&self, record: &[u8], kind: EventKind, time: u64) -> Option<RingEvent> {
         let dev = self.dev.number(record)? as u32;
         let start = self.sector.number(record)?;
@@ -331,7 +331,7 @@ impl EventFormat {
             }
             None => None,
         };
-        // A flush of the block layer's own has the largest of all sectors.
+        // The block layer's own flush has the largest sector number, which becomes an empty extent.
         let extent = match len {
             0 => Some(reader::extent(start, 0).unwrap_or_default()),
             _ => reader::extent(start, len),
@@ -353,7 +353,7 @@ impl EventFormat {
     }
 }
 
-/// A text of lines such as `field:sector_t sector; offset:16; size:8; signed:0;`.
+/// Text of lines such as `field:sector_t sector; offset:16; size:8; signed:0;`.
 struct Description<'a> {
     file: String,
     text: &'a str,
@@ -374,7 +374,7 @@ impl<'a> Description<'a> {
         }
     }
 
-    /// The field called `name`, perhaps an array.
+    /// Finds the field called `name`, which may be an array.
     fn field(&self, name: &str) -> Result<RawField, RingError> {
         let found = self.text.lines().find_map(|line| {
             let (declared, rest) = line.trim().strip_prefix("field:")?.split_once(';')?;
@@ -397,7 +397,7 @@ impl<'a> Description<'a> {
         })
     }
 
-    /// The same, of a size that a number has.
+    /// Finds the field called `name`, and checks that its size is the size of a number.
     fn number(&self, name: &str) -> Result<RawField, RingError> {
         let field = self.field(name)?;
         if !matches!(field.bytes, 1 | 2 | 4 | 8) {

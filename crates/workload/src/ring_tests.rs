@@ -75,10 +75,10 @@ fn every_way_in_which_time_goes_on() {
     let queue = record(7, 100, 800, 8, 0, "RS");
     let complete = record(8, 0, 800, 8, -5, "RS");
     let mut data = Vec::new();
-    // Its length in words.
+    // An event that has its length in words in the first five bits.
     data.extend(word(14, 5));
     data.extend(&queue);
-    // What was discarded, 8 bytes, and an event of another kind.
+    // 8 discarded bytes, and an event of another kind.
     data.extend(word(29, 1));
     data.extend(4_u32.to_ne_bytes());
     data.extend(word(1, 2));
@@ -86,7 +86,7 @@ fn every_way_in_which_time_goes_on() {
     // A long time.
     data.extend(word(30, 3));
     data.extend(1_u32.to_ne_bytes());
-    // Its length in a word of its own, which counts itself.
+    // An event that has its length in bytes in a second word. The length counts that word too.
     data.extend(word(0, 4));
     data.extend(60_u32.to_ne_bytes());
     data.extend(&complete);
@@ -95,7 +95,7 @@ fn every_way_in_which_time_goes_on() {
     data.extend(2_u32.to_ne_bytes());
     data.extend(word(14, 0));
     data.extend(&queue);
-    // The end, before what is left of a former use.
+    // The end of the data, and bytes left from a former use of the page.
     data.extend(word(29, 0));
     data.extend([0xff; 8]);
     let (events, end) = all(&page(1000, 1 << 31, &data));
@@ -207,7 +207,8 @@ fn descriptions_that_lack_a_field_are_errors() {
 }
 
 proptest! {
-    /// Whatever a page holds, reading it ends, and times are in the order in which they were added up.
+    /// Reading a page of any content ends without a panic, and the page counts all events that were
+    /// handed out.
     #[test]
     fn no_page_makes_it_panic(
         data in prop::collection::vec(any::<u8>(), 0..400),

@@ -1,4 +1,4 @@
-//! The seam between a simulation and whatever makes its requests.
+//! Interface between a simulation and the sources of its requests.
 
 use headtime_sched::{Class, Flags, Foretold, Op, Origin};
 use headtime_units::{Extent, Lba, Nanos, Time};
@@ -6,24 +6,25 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 /// A request that a [`Source`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NewRequest {
-    /// Names the request to its source when it completes; unlike a tag it is never used again. Of a
-    /// replay, the index of the request in its [`Script`](crate::Script).
+    /// Name of the request for its source. Unlike a tag, a cookie is never used again. In a replay the
+    /// cookie is the index of the request in its [`Script`](crate::Script).
     pub cookie: u64,
-    /// When it was due; at most the `now` of the call that returned it. Response times count from
-    /// here.
+    /// Time at which the request was due, at most the `now` of the call that returned it. Response
+    /// times count from this time.
     pub arrival: Time,
-    /// What to do.
+    /// Operation of the request.
     pub op: Op,
-    /// Sectors of the drive. A flush has no sectors, and begins where its sender's part of the disk begins.
+    /// Sectors of the drive. A flush has no sectors. Its extent begins where its sender's part of the
+    /// disk begins.
     pub extent: Extent,
     pub flags: Flags,
     pub origin: Origin,
     pub class: Class,
 }
 
-/// Makes requests, some of them in answer to completions.
+/// A source of requests. Some requests may answer completions.
 ///
-/// A source is a state machine without a clock. Its caller repeats:
+/// A source is a state machine without a clock. The caller of a source repeats:
 ///
 /// ```text
 /// while let Some(request) = source.poll(now) { hand it in }
@@ -31,15 +32,15 @@ pub struct NewRequest {
 /// for each completion: source.completed(now, cookie)
 /// ```
 ///
-/// `now` never goes backwards. A source depends on when its requests complete, not on how often it
-/// is polled. It does not allocate once it is built.
+/// `now` never goes backwards. A source depends on the times at which its requests complete. The number
+/// of polls has no effect. A source does not allocate memory after it is built.
 pub trait Source {
-    /// When the next request is due if nothing completes before; `None` if none is due until
-    /// something completes, or at all. May lie in the past, which means at once.
+    /// Time of the next request if nothing completes before. `None` if no request is due until
+    /// something completes, or at all. A time in the past means at once.
     fn next_arrival(&self) -> Option<Time>;
 
-    /// The next request that is due at `now`; `None` if there is none for the moment. To be called
-    /// until then.
+    /// Returns the next request that is due at `now`, or `None` if no further request is due. Callers
+    /// poll until `None`.
     fn poll(&mut self, now: Time) -> Option<NewRequest>;
 
     /// Returns where a process's part of the disk begins, if the process has gone to sleep on a request since
@@ -50,18 +51,19 @@ pub trait Source {
         None
     }
 
-    /// Whether [`Source::foretell`] is to be asked, which may cost a source something to prepare.
-    /// To be called before the first poll, if at all.
+    /// Tells the source if [`Source::foretell`] will be called, which may cost the source some
+    /// preparation. If a caller calls this function, the call comes before the first poll.
     fn tell_ahead(&mut self, _ahead: bool) {}
 
-    /// The next request that has become certain to come, each told once. To be asked after each
-    /// poll and completion until it returns `None`.
+    /// Returns the next request that has become certain to come. Each request is returned once. Callers
+    /// ask after each poll and completion until the result is `None`.
     fn foretell(&mut self) -> Option<Foretold> {
         None
     }
 
-    /// Calls of processes that have returned, each told once; nothing of sources that only make requests. To be asked
-    /// after each poll until it returns `None`: calls return while a source is polled, and the next poll forgets them.
+    /// Returns calls of processes that have returned, each once. Sources that only make requests return
+    /// nothing. Callers ask after each poll until the result is `None`. Calls return while a source is
+    /// polled, and the next poll discards them.
     fn returned(&mut self) -> Option<Returned> {
         None
     }
@@ -70,36 +72,36 @@ pub trait Source {
     ///
     /// # Panics
     ///
-    /// If no such request was made. Naming one twice may go unnoticed.
+    /// If no such request was made. A second completion of the same request may go unnoticed.
     fn completed(&mut self, now: Time, cookie: u64);
 
     /// Returns true if every request was made and has completed.
     fn done(&self) -> bool;
 }
 
-/// Calls that returned, whether they made requests or found all in memory.
+/// Consecutive calls of a process that returned, with or without making requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Returned {
-    /// When a process made the first of them.
+    /// Time at which the process made the first call.
     pub began: Time,
-    /// How long each took. The next one was made when the one before returned.
+    /// Duration of each call. Each call begins when the previous one returns.
     pub span: Nanos,
-    /// How many there are, 1 or more.
+    /// Number of calls, 1 or more.
     pub calls: u32,
 }
 
 impl Returned {
-    /// When the last of them returned.
+    /// Time at which the last call returned.
     pub fn ended(&self) -> Time {
         self.began + self.span * u64::from(self.calls)
     }
 
-    /// How many of them returned at `from` or later.
+    /// Number of calls that returned at `from` or later.
     pub fn since(&self, from: Time) -> u32 {
         if self.ended() < from {
             return 0;
         }
-        // At least one returned in time, so that fewer than all did before.
+        // At least the last call returned at `from` or later. So fewer than all calls returned before.
         let before = (from.saturating_since(self.began).as_nanos())
             .saturating_sub(1)
             .checked_div(self.span.as_nanos());

@@ -1,4 +1,4 @@
-//! What stands as text in configuration.
+//! Types that are written as text in configuration files.
 
 use crate::{
     ArrivalEvent, Fit, Format, Pacing, Places, ProcessSpec, SizeDistribution, Speed,
@@ -23,7 +23,7 @@ serde_as_text!(TimeUnit, "a unit of time");
 serde_as_text!(ArrivalEvent, "\"queue\" or \"issue\"");
 serde_as_text!(Fit, "\"error\" or \"wrap\"");
 
-/// A speed is a number.
+/// Reads a speed from a number.
 impl<'de> Deserialize<'de> for Speed {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Speed, D::Error> {
         let speed = f64::deserialize(from)?;
@@ -54,7 +54,7 @@ impl Serialize for ProcessSpec {
     }
 }
 
-/// The keys of a [`Pacing`].
+/// Keys of a [`Pacing`].
 #[derive(Default, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 pub(crate) struct PacingKeys {
@@ -100,17 +100,17 @@ impl From<Pacing> for PacingKeys {
     }
 }
 
-/// Any number that TOML can hold.
+/// Reads a whole number that TOML can hold.
 pub(crate) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     whole::<_, _, 0, { i64::MAX as u64 }>(from)
 }
 
-/// As [`count`], from 1 on.
+/// Reads a whole number from 1 on that TOML can hold.
 pub(crate) fn at_least_one<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     whole::<_, _, 1, { i64::MAX as u64 }>(from)
 }
 
-/// Of an origin, the program; its process is counted.
+/// Reads and writes the program of an origin. The process is not part of the configuration.
 pub(crate) mod program {
     use super::*;
     use headtime_sched::Origin;
@@ -127,7 +127,7 @@ pub(crate) mod program {
     }
 }
 
-/// Flags by their names; none is no key.
+/// Reads and writes flags by name. No flags are written as no key.
 pub(crate) mod write_flags {
     use super::*;
     use headtime_config::Many;

@@ -1,4 +1,4 @@
-//! The contents of a trace, whatever file it came from.
+//! Contents of a trace, independent of the file's format.
 
 use crate::format::csv::{PRESETS, Preset};
 use headtime_sched::{Flags, Op};
@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use thiserror::Error;
 
-/// Bytes in a sector of a trace. Traces always count 512; [`Fitter`](crate::Fitter) converts.
+/// Bytes in a sector of a trace. Traces always count sectors of 512 bytes. [`Fitter`](crate::Fitter)
+/// converts them.
 pub const TRACE_SECTOR: u32 = 512;
 
-/// Address behind the last sector that a trace may name: 2⁵⁵, so that bytes fit into 64 bits.
+/// Address behind the last sector that a trace may name: 2⁵⁵. Byte addresses then fit into 64 bits.
 pub const ADDRESS_END: u64 = 1 << 55;
 
 /// Longest request that a trace may hold, in sectors: 2³² − 1, about 2 TiB.
@@ -19,17 +20,17 @@ pub const LENGTH_MAX: u64 = u32::MAX as u64;
 /// One recorded request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceRequest {
-    /// When it was asked for. The zero is the trace's own: see [`Notes::base`].
+    /// Time at which the request was made. The zero is the trace's own: see [`Notes::base`].
     pub arrival: Option<Time>,
-    /// When it was finished, on the same clock.
+    /// Time at which the request was finished, on the same clock.
     pub completion: Option<Time>,
-    /// Which disk. Some formats name disks by text; [`Trace::device_name`] has it.
+    /// Number of the disk. Some formats name disks by text, which [`Trace::device_name`] returns.
     pub device: u32,
-    /// What to do.
+    /// Operation of the request.
     pub op: Op,
-    /// To which sectors of 512 bytes. Empty for a flush alone.
+    /// Sectors of 512 bytes that the request covers. Empty for a flush alone.
     pub extent: Extent,
-    /// Which process asked.
+    /// Process that made the request.
     pub process: Option<u32>,
     pub flags: Flags,
 }
@@ -40,58 +41,60 @@ pub struct TraceRequest {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub requests: Vec<TraceRequest>,
-    /// How the file was read.
+    /// Notes on reading the file.
     pub notes: Notes,
     /// Names of devices that have one, ascending by number.
     pub(crate) device_names: Vec<(u32, String)>,
 }
 
-/// How a trace was read: what was assumed, skipped and changed.
+/// Notes on reading a trace: assumptions, omissions and changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notes {
     /// Name of the file.
     pub file: String,
     pub format: Format,
-    /// How it was compressed.
+    /// Compression of the file.
     pub compression: Compression,
     /// Lines of the (decompressed) file.
     pub lines: u64,
     /// Lines without a request: blank, comments, headings, summaries.
     pub lines_ignored: u64,
-    /// Unit of the arrivals, where the format leaves it open, and whether it was told or guessed.
+    /// Unit of the arrivals, if the format leaves the unit open. Tells if the unit was given or
+    /// guessed.
     pub time_unit: Option<TimeUnitNote>,
-    /// Which event of a request counts as its arrival, where a format records several.
+    /// Event of a request that counts as its arrival, if the format records several events.
     pub arrival_event: Option<ArrivalEvent>,
-    /// What was subtracted from every time: the first arrival of a format that counts from a
-    /// calendar date, else zero.
+    /// Time that was subtracted from every time. For a format that counts from a calendar date, this is
+    /// the first arrival. Otherwise it is zero.
     pub base: Nanos,
-    /// Requests that stood behind a later one and were moved to their place.
+    /// Requests that stood behind a later one in the file and were moved to their place in time.
     pub out_of_order: u64,
-    /// How far the largest of those steps went back.
+    /// Longest time by which such a request was earlier than a request ahead.
     pub step_back_max: Nanos,
     /// Reads and writes of no sectors, which were left out.
     pub zero_length: u64,
-    /// Requests whose bytes did not begin or end with a sector and were widened until they did.
+    /// Requests that did not begin and end at sector bounds, and were widened to whole sectors.
     pub unaligned: u64,
-    /// Completions of requests that are not in the trace, or that arrive later; left out.
+    /// Completions without a request in the trace, or with a request that arrives later. They were left
+    /// out.
     pub unpaired: u64,
-    /// Requests that ended with an error, as far as the format says so; they are in the trace.
+    /// Requests that ended with an error, if the format reports errors. The trace contains them.
     pub failed: u64,
-    /// Events that the recorder lost, as far as the file says so.
+    /// Events that the recorder lost, if the file reports the loss.
     pub lost: u64,
-    /// Lines that say something that is not allowed, and were passed over.
+    /// Lines with a value that is not allowed, which were left out.
     pub odd: Odd,
     /// Requests that the caller left out by [`ReadOptions::part`](crate::ReadOptions::part).
     pub outside: u64,
-    /// Notes of the files of each kind, if files of several kinds are one trace; else empty.
+    /// Notes of the files of each kind, if files of several kinds form one trace. Empty otherwise.
     pub(crate) kinds: Vec<Notes>,
 }
 
-/// Lines that were passed over.
+/// Lines that were left out as faulty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Odd {
     pub count: u64,
-    /// The faults of the first ten.
+    /// Descriptions of the first ten faults.
     pub first: Vec<String>,
 }
 
@@ -120,20 +123,20 @@ pub enum Format {
     Ftrace,
     /// Block events as `perf script` prints them.
     Perf,
-    /// What fio writes with `write_iolog` and reads with `read_iolog`, version 2 or 3.
+    /// Log that fio writes with `write_iolog` and reads with `read_iolog`, version 2 or 3.
     Iolog,
     /// Binary records of blktrace.
     Blktrace,
-    /// Separated columns that the caller describes, or that name themselves.
+    /// Separated columns that the caller describes, or that have the headings of this program.
     Csv,
     /// Separated columns of a public trace or tool.
     Preset(&'static Preset),
 }
 
-/// How a file was compressed.
+/// Compression of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
     Gzip,
@@ -155,18 +158,18 @@ pub enum TimeUnit {
     Nanos,
 }
 
-/// A unit of time and where it comes from.
+/// A unit of time, and the reason for the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TimeUnitNote {
     pub unit: TimeUnit,
-    /// Why this one.
+    /// Reason for the choice.
     pub because: UnitReason,
 }
 
-/// Why a trace's times were read in a unit.
+/// Reason for reading a trace's times in a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnitReason {
-    /// The caller said so.
+    /// The caller gave the unit.
     Told,
     /// An arrival has a decimal point, so the unit is the format's own.
     DecimalPoint,
@@ -177,18 +180,19 @@ pub enum UnitReason {
     CloseTogether,
 }
 
-/// Which recorded event is a request's arrival.
+/// Recorded event that counts as a request's arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrivalEvent {
-    /// It entered the block layer (blkparse `Q`, event `block_bio_queue`), before merging and
+    /// The request entered the block layer (blkparse `Q`, event `block_bio_queue`), before merging and
     /// scheduling.
     Queue,
-    /// It was handed to the driver (blkparse `D`, event `block_rq_issue`), after both.
+    /// The request was handed to the driver (blkparse `D`, event `block_rq_issue`), after merging and
+    /// scheduling.
     Issue,
 }
 
 impl Trace {
-    /// A trace of these requests, put in order of arrival.
+    /// Creates a trace of these requests, in order of arrival.
     pub fn new(requests: Vec<TraceRequest>) -> Trace {
         let mut trace = Trace {
             requests,
@@ -208,7 +212,7 @@ impl Trace {
             .map(|index| self.device_names[index].1.as_str())
     }
 
-    /// Number of the device with this name, or of this number, if a request is for it.
+    /// Finds the device with this name or number. Returns `None` if no request is for that device.
     pub fn find_device(&self, text: &str) -> Option<u32> {
         let named = self.device_names.iter().find(|(_, name)| name == text);
         let device = named.map_or_else(|| text.parse().ok(), |(number, _)| Some(*number))?;
@@ -218,9 +222,9 @@ impl Trace {
             .then_some(device)
     }
 
-    /// The devices that requests are for, ascending.
+    /// Devices that have requests, in ascending order.
     pub fn devices(&self) -> Vec<u32> {
-        // Most are small numbers, for which a set of bits is the quickest.
+        // Most device numbers are small. A set of bits is the quickest for small numbers.
         let (mut low, mut high) = (0_u64, BTreeSet::new());
         for request in &self.requests {
             match request.device {
@@ -232,7 +236,7 @@ impl Trace {
         low.chain(high).collect()
     }
 
-    /// Puts the requests in order of arrival and counts those that were not.
+    /// Puts the requests in order of arrival, and counts the requests that were out of order.
     pub(crate) fn sort(&mut self) {
         let mut latest = Time::ZERO;
         for request in &self.requests {
@@ -247,7 +251,7 @@ impl Trace {
             latest = latest.max(arrival);
         }
         if self.notes.out_of_order > 0 {
-            // Requests without an arrival go with the one before them.
+            // Requests without an arrival stay behind the previous request.
             let mut latest = Time::ZERO;
             let mut keyed: Vec<(Time, TraceRequest)> = self
                 .requests
@@ -298,7 +302,8 @@ impl Notes {
         }
     }
 
-    /// A property of the files of each kind, different values once; `None` if no file has the property.
+    /// Returns the distinct values of a property over the kinds of files. `None` if no file has the
+    /// property.
     pub fn of_kinds<T: fmt::Display>(&self, of: impl Fn(&Notes) -> Option<T>) -> Option<String> {
         let mut values: Vec<String> = Vec::new();
         for value in self.kinds().iter().filter_map(of) {
@@ -349,7 +354,7 @@ impl Notes {
 }
 
 impl TimeUnit {
-    /// Nanoseconds in one.
+    /// Nanoseconds in one unit.
     pub const fn nanos(self) -> u64 {
         match self {
             TimeUnit::Seconds => 1_000_000_000,
@@ -361,18 +366,18 @@ impl TimeUnit {
     }
 }
 
-/// A text that names none of a fixed set of things.
+/// A text that is not a name in a fixed set of names.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown {what} `{found}`; allowed are {allowed}")]
 pub struct UnknownName {
-    /// What was to be named.
+    /// Kind of thing that the text should name.
     pub what: &'static str,
     pub found: String,
-    /// The names that there are, separated by commas.
+    /// Allowed names, separated by commas.
     pub allowed: String,
 }
 
-/// A table of names, both ways.
+/// A table of names that implements `Display` and `FromStr`.
 macro_rules! names {
     ($type:ident, $what:literal, { $($value:ident => $text:literal $(| $other:literal)*),+ $(,)? }) => {
         impl fmt::Display for $type {
@@ -399,7 +404,7 @@ macro_rules! names {
 }
 pub(crate) use names;
 
-/// Formats that have a reader of their own, by their names; the first of each is its own.
+/// Formats with a reader of their own, and their names. `Display` writes the first name.
 const FORMATS: [(Format, &[&str]); 8] = [
     (Format::DiskSim, &["disksim", "disksim-ascii"]),
     (Format::Msr, &["msr"]),

@@ -7,12 +7,12 @@ use headtime_units::{Nanos, Time};
 use std::io::{self, Write};
 use thiserror::Error;
 
-/// What a written trace lacks of its original.
+/// Counts of written requests, and of data that the written trace lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
     /// Requests written.
     pub requests: u64,
-    /// Flushes and discards, for which the format has no place; left out.
+    /// Flushes and discards that were left out, since the format has none.
     pub left_out: u64,
     /// Completions that were not written.
     pub completions_lost: u64,
@@ -22,31 +22,31 @@ pub struct Written {
     pub flags_lost: u64,
 }
 
-/// Why a trace cannot be written.
+/// Reason why a trace cannot be written.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The output does not take more.
+    /// Writing to the output failed.
     #[error("cannot write the trace: {0}")]
     Io(#[from] io::Error),
     /// A request has no arrival.
     #[error("request {request} has no arrival, which the disksim format needs; write csv")]
     NoArrival {
-        /// Which request in order of arrival, counted from 1.
+        /// Number of the request in order of arrival, counted from 1.
         request: u64,
     },
 }
 
-/// Bytes gathered before they are written.
+/// Bytes collected before each write.
 const CHUNK: usize = 64 * 1024;
 
 impl Trace {
-    /// Writes DiskSim's ASCII format: arrival in milliseconds with six places behind the point,
-    /// device, block, blocks, and 1 for a read or 0 for a write.
+    /// Writes DiskSim's ASCII format: arrival in milliseconds with six decimal places, device, block,
+    /// blocks, and 1 for a read or 0 for a write.
     ///
     /// # Errors
     ///
-    /// If a read or write has no arrival, and if `out` does not take what it is given.
+    /// If a read or write has no arrival, and if writing to `out` fails.
     pub fn write_disksim(&self, out: &mut dyn Write) -> Result<Written, WriteError> {
         let mut written = Written::default();
         let mut text = Vec::with_capacity(CHUNK + 128);
@@ -83,12 +83,12 @@ impl Trace {
         Ok(written)
     }
 
-    /// Writes separated columns under headings that [`Trace::open`] knows: nothing is lost. Times are
-    /// in nanoseconds, addresses and sizes in sectors of 512 bytes; what is not known is empty.
+    /// Writes all of the trace as separated columns, with headings that [`Trace::open`] recognises.
+    /// Times are in nanoseconds, addresses and sizes in sectors of 512 bytes. Unknown values are empty.
     ///
     /// # Errors
     ///
-    /// If `out` does not take what it is given.
+    /// If writing to `out` fails.
     pub fn write_csv(&self, out: &mut dyn Write) -> Result<Written, WriteError> {
         let mut text = Vec::with_capacity(CHUNK + 256);
         text.extend_from_slice(CSV_HEADINGS.as_bytes());
@@ -134,7 +134,7 @@ const fn op_name(op: Op) -> &'static str {
     }
 }
 
-/// Writes what has been gathered, if it is at least so much.
+/// Writes the collected text if it has at least `least` bytes.
 fn pass_on(text: &mut Vec<u8>, least: usize, out: &mut dyn Write) -> io::Result<()> {
     if text.len() >= least {
         out.write_all(text)?;

@@ -21,17 +21,17 @@ use headtime_units::Nanos;
 use std::io::Write;
 use std::path::Path;
 
-/// Transfers that the first panels of a plot show by default.
+/// Number of transfers that the first panels of a plot show by default.
 const TRANSFERS: usize = 150;
 
-/// The files that are written of a single run.
+/// Files that are written of a single run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Files<'a> {
     pub log: Option<&'a Path>,
     pub requests: Option<&'a Path>,
 }
 
-/// Runs a scenario and writes its results. Errors take their places from `table`, the text of the scenario.
+/// Runs a scenario and writes its results. Errors take their places in the text from `table`.
 pub(super) fn compare(
     scenario: Scenario,
     table: &Table,
@@ -107,13 +107,13 @@ pub(super) fn compare(
     picture.map_or(Ok(()), Output::finish)
 }
 
-/// Note of a picture about the runs that it does not show.
+/// Note of a picture about the runs that the picture does not show.
 fn left_out(runs: &[headtime_lab::report::Run]) -> Option<String> {
     let (shown, all) = (plot::DRAWN_MAX, runs.len());
     (all > shown).then(|| format!("shows the first {shown} of {all} runs"))
 }
 
-/// Refuses a window that starts after the end of all runs.
+/// Refuses a time window that starts after the end of all runs.
 fn check_window(options: &OutputOptions, longest: Nanos) -> Result<(), Fault> {
     match options.plot_window {
         Some(window) if window.from >= longest.as_secs_f64() => Err(Fault::Usage(format!(

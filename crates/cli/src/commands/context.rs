@@ -12,7 +12,7 @@ use std::path::Path;
 pub struct Context<'a> {
     /// Results.
     pub out: &'a mut dyn Write,
-    /// Notes.
+    /// Notes and warnings.
     pub err: &'a mut dyn Write,
     /// Properties of the results' terminal.
     pub terminal: Terminal,
@@ -32,12 +32,12 @@ impl Context<'_> {
             .map_err(|error| Fault::output(&error))
     }
 
-    /// Writes a note; a lost one does not matter.
+    /// Writes a note. A note that cannot be written is lost without an error.
     pub fn note(&mut self, text: &str) {
         let _ = writeln!(self.err, "note: {}", one_line(text));
     }
 
-    /// Writes a warning; a lost one does not matter.
+    /// Writes a warning. A warning that cannot be written is lost without an error.
     pub fn warn(&mut self, text: &str) {
         let _ = writeln!(self.err, "warning: {}", one_line(text));
     }
@@ -53,11 +53,11 @@ impl Context<'_> {
         Ok(profile)
     }
 
-    /// Opens a drive; an option may name one of several in a file.
+    /// Opens a drive. If a file has several drives, an option names one.
     ///
     /// # Errors
     ///
-    /// As [`drives::open`], and if the file is none with several drives.
+    /// As [`drives::open`], and if an option names a drive in a file that does not have several.
     pub fn one_drive(&mut self, file: &str, one: Option<&str>) -> Result<Profile, Fault> {
         match one {
             None => self.drive(file),

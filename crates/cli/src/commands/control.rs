@@ -64,7 +64,7 @@ fn named(of: &str, name: &str, what: &str) -> Result<String, Fault> {
     }
 }
 
-/// Answer of the server behind a control socket. An error if the server refuses.
+/// Asks the server behind a control socket. A refusal of the server is an error.
 pub(super) fn ask_server(
     socket: &Path,
     method: &str,
@@ -75,12 +75,12 @@ pub(super) fn ask_server(
     done(socket, answer)
 }
 
-/// The text of an answer, or a [`Fault::Check`] for every refusal, even for an unknown disk or scheduler. The command line does not show
-/// the server's disks. A script that asks several servers can therefore tell a refusal from a mistake of its own.
+/// Returns the text of an answer. Every refusal is a [`Fault::Check`], even for an unknown disk or scheduler, since the command line
+/// does not show the server's disks. A script that asks several servers can therefore tell a refusal from a mistake of its own.
 fn done(socket: &Path, answer: Answer) -> Result<String, Fault> {
     match (answer.status, answer.body.trim_end()) {
         (200, _) => Ok(answer.body),
-        // A server without a reason does not know the request. It is of another version, or no Headtime server.
+        // A server that gives no reason does not know the request. The server has another version, or is no Headtime server.
         (status, "") => Err(Fault::Check(format!(
             "{}: refused with HTTP's {status}, without a reason",
             socket.shown()
@@ -89,7 +89,7 @@ fn done(socket: &Path, answer: Answer) -> Result<String, Fault> {
     }
 }
 
-/// Fault for a missing answer. Mostly the socket is wrong, or has no server.
+/// Creates the fault for a missing answer. The usual cause is a wrong socket, or a socket without a server.
 fn unanswered(socket: &Path, error: &io::Error) -> Fault {
     let what = "`listen.control` in the server's configuration";
     let hint = match error.kind() {

@@ -88,7 +88,7 @@ fn meet(path: &Path, number: u64, clock: &Clock) -> Result<About, Fault> {
     }
 }
 
-/// Asks a server. Also returns the times of question and answer.
+/// Sends a question to a server. Also returns the times of question and answer.
 fn ask(
     path: &Path,
     question: &Question,
@@ -130,7 +130,7 @@ fn locked(coordinator: &Mutex<Coordinator>) -> MutexGuard<'_, Coordinator> {
     coordinator.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks one server for ever, and plans with each answer.
+/// Sends questions to one server without end, and plans after each answer.
 async fn follow(
     coordinator: Arc<Mutex<Coordinator>>,
     server: usize,
@@ -190,12 +190,12 @@ fn run(
             Some(ended) = followers.join_next() => Err(Fault::Check(format!("a bug: a server is asked no longer: {ended:?}"))),
         };
         tracing::info!("ending: servers keep the last plan for three periods, then their programs share");
-        // Without a receiver there is nothing left to end.
+        // Without a receiver, the task that serves the control socket has already ended.
         let _ = end.send(true);
         let _ = served.await;
         result
     });
-    // A question that is being answered is given up.
+    // A question under way is abandoned.
     runtime.shutdown_background();
     ended
 }

@@ -24,7 +24,7 @@ pub(super) use curve::curve;
 pub(super) use new::new;
 pub(super) use probe::probe;
 
-/// A drive, and values that follow from its profile.
+/// A drive, and values computed from its profile.
 struct Summary {
     profile: Profile,
     mechanics: Mechanics,
@@ -75,7 +75,7 @@ impl Summary {
         })
     }
 
-    /// Rates of the slower of interface and bus for reads and writes, in MB/s. `None` if neither takes time.
+    /// Rates of reads and writes in MB/s, each the rate of the slower of interface and bus. `None` if neither takes time.
     fn bus_mb_s(&self) -> [Option<f64>; 2] {
         [true, false].map(|is_read| {
             let sector = self.profile.bus.sector(is_read);
@@ -192,7 +192,7 @@ pub(super) fn show(args: &Show, context: &mut Context<'_>) -> Result<(), Fault> 
     }
 }
 
-/// Criteria of the firmware beside positions and age, in words.
+/// Describes the criteria of the firmware other than positions and age.
 fn beside_position(queue: &QueueSpec) -> String {
     let mut text = match queue.stream_cap {
         Nanos::ZERO => ", stays with no stream".to_owned(),
@@ -359,7 +359,7 @@ pub(super) fn import(args: &Import, context: &mut Context<'_>) -> Result<(), Fau
     }
 }
 
-/// Compares a model with its drive: how well they agree.
+/// Compares a model with measurements of its drive.
 pub(super) fn validate(args: &Validate, context: &mut Context<'_>) -> Result<(), Fault> {
     let profile = context.one_drive(&args.profile, args.one.as_deref())?;
     let file = args.trace.shown().to_string();

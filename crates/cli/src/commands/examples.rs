@@ -1,11 +1,11 @@
-//! The files that printed examples use: `headtime generate examples`.
+//! Files of the printed examples: `headtime generate examples`.
 
 use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;
 
-/// The files, each by its name. One is a trace that `headtime trace record` made of pgbench on ext4 (docs/replays/live). The others are an
+/// Files with their names. One is a trace of pgbench on ext4, made by `headtime trace record` (docs/replays/live). The others are an
 /// array, a sweep, a server's configuration, programs with goals, a job of fio, and all promises together.
 const FILES: [(&str, &[u8]); 7] = [
     ("array.toml", ARRAY.as_bytes()),
@@ -167,7 +167,7 @@ thinktime=10ms
 ///
 /// # Errors
 ///
-/// If a file exists with another content, which is kept, or if a file cannot be written.
+/// If a file cannot be written, or if a file exists with another content. That file is not changed.
 pub(super) fn examples(directory: &Path) -> Result<(), Fault> {
     for (name, content) in FILES {
         let path = directory.join(name);

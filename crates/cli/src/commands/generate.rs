@@ -1,5 +1,4 @@
-//! `headtime generate`: man pages and completions from the one definition of the command line, and the
-//! files of its examples.
+//! `headtime generate`: man pages and completions from the definition of the command line, and files for its examples.
 
 use crate::args::{Cli, Generate, Generated};
 use clap::{Command, CommandFactory, ValueEnum};
@@ -30,9 +29,9 @@ pub(super) fn generate(args: &Generate) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Writes the pages of a command and of its subcommands that are not hidden.
+/// Writes the man pages of a command and of its visible subcommands.
 fn pages(command: &Command, name: &str, directory: &Path) -> std::io::Result<()> {
-    // A page is named after the whole command, like git's pages. clap needs a name that lives for ever.
+    // A page is named after the whole command, like git's pages. clap needs a name with a static lifetime.
     let title: &'static str = Box::leak(name.to_owned().into_boxed_str());
     let page = clap_mangen::Man::new(command.clone().name(title).display_name(title));
     let mut text = Vec::new();

@@ -1,4 +1,4 @@
-//! The check of figures and invariants against a baseline.
+//! Comparison of figures and invariants with a baseline.
 
 use super::context::Context;
 use crate::args::Judging;
@@ -16,7 +16,7 @@ impl Judging {
         self.baseline.as_ref().and_then(Option::as_deref)
     }
 
-    /// Returns the baseline of the file, or the program's own.
+    /// Returns the baseline of the file, or the program's own baseline.
     pub(super) fn known(&self) -> Result<Baseline, Fault> {
         let (name, text) = match self.file() {
             None if self.bless => {
@@ -34,7 +34,7 @@ impl Judging {
         Baseline::parse(&text).map_err(|error| Fault::Input(format!("{name}: {error}")))
     }
 
-    /// Writes the baseline, or returns the differences from the baseline as an error; the options say which.
+    /// Writes the baseline, or returns the differences from the baseline as an error. The options choose between both.
     pub(super) fn conclude(
         &self,
         mut baseline: Baseline,

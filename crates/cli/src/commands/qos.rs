@@ -143,7 +143,7 @@ fn train(args: &QosTrain, context: &mut Context<'_>) -> Result<(), Fault> {
     context.print(&table(&quantiles(&rows), context.terminal))
 }
 
-/// Quantiles of errors, a row each.
+/// Columns of a table with quantiles of errors, a row for each kind of error.
 fn quantiles(rows: &[(&str, &Errors)]) -> Vec<TableColumn> {
     let words = rows.iter().map(|(name, _)| (*name).to_owned());
     let counts = rows.iter().map(|(_, errors)| errors.count().to_string());
@@ -196,7 +196,7 @@ fn explain(args: &QosExplain, context: &mut Context<'_>) -> Result<(), Fault> {
     context.print(&table(&quantiles(&rows), context.terminal))
 }
 
-/// The questions on the way to a prediction, a line each, and the prediction.
+/// Describes the splits on the way to a prediction, a line each, and the prediction.
 fn path(tree: &Tree, vector: &Vector) -> String {
     let line = |node: &Node| match node {
         Node::Split {
@@ -222,7 +222,7 @@ fn path(tree: &Tree, vector: &Vector) -> String {
     tree.path(vector).map(line).collect()
 }
 
-/// Reads features by name. All features that the tree asks for are needed.
+/// Reads features by name. All features that the tree uses are required.
 fn vector(text: &str, tree: &Tree) -> Result<Vector, String> {
     let mut vector = Vector::default();
     let mut given = Vec::new();

@@ -29,7 +29,7 @@ pub(super) fn replay_log(args: &ReplayLog, context: &mut Context<'_>) -> Result<
     replay(BufReader::with_capacity(1 << 17, file), &name, context)
 }
 
-/// Builds the schedulers and the gate of a log, with the scheduler of this text.
+/// Builds the schedulers and the gate of a log, with the scheduler that `text` names.
 fn builder(text: &str, known: &Known, settings: &LogSettings) -> Result<Builder, String> {
     let spec: Spec = text.parse().map_err(|error| format!("{error}"))?;
     let built = Builder::new(known, &spec, &settings.engine, settings.sector_bytes);
@@ -69,13 +69,13 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     };
     let first = match of(Member(0)) {
         Ok(settings) => Repeated::new(settings),
-        // Settings may be missing if no record follows.
+        // If no record follows, settings may be missing.
         Err(error) => match reader.next_record().map_err(fault)? {
             None => return nothing(name, context),
             Some(_) => return Err(Fault::input(error)),
         },
     };
-    // The log names its members by their lines. The first one may have none.
+    // The lines of a log tell its members. The first member may have no line, so it is added here.
     let mut members = BTreeMap::new();
     members.insert(Member(0), first.map_err(|problem| bad(&problem))?);
     let mut ended = false;
@@ -173,7 +173,7 @@ fn replay(input: impl BufRead, name: &str, context: &mut Context<'_>) -> Result<
     Ok(())
 }
 
-/// A log of a server that was stopped before anything happened.
+/// Reports the log of a server that was stopped before any event.
 fn nothing(name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
     context.print(&format!("{name}: 0 events, 0 decisions, identical\n"))?;
     context.note(&format!(
@@ -182,12 +182,12 @@ fn nothing(name: &str, context: &mut Context<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A member's log, up to the record that was repeated last.
+/// Replay of a member's log, up to the last repeated record.
 struct Repeated {
     settings: LogSettings,
     known: Known,
     replay: Replay<Box<dyn Scheduler>>,
-    /// The last lines.
+    /// Last lines that were repeated.
     before: VecDeque<String>,
 }
 
@@ -240,7 +240,7 @@ fn summary(name: &str, scheduler: &str, done: &Replayed) -> String {
     )
 }
 
-/// A decision as a line of a log.
+/// Formats a decision as a line of a log.
 fn line_of(now: Time, member: Member, decision: Decision) -> String {
     let record = Record::Decision(now, decision);
     let record = match member {
@@ -257,11 +257,11 @@ struct Difference {
     line: usize,
     /// Member whose engine decided.
     member: Member,
-    /// The line that has the decision, if there is one.
+    /// Line with the decision, if there is one.
     logged: Option<String>,
     decided: Option<Decision>,
     now: Time,
-    /// The line at which the difference shows.
+    /// Line at which the difference appears.
     next: String,
 }
 

@@ -181,7 +181,7 @@ fn write_files(
     Ok(())
 }
 
-/// The rows of some runs, each run once although several pictures may show it.
+/// Returns the rows of some runs. Each run has its rows once, even if several pictures show the run.
 fn each<'a>(
     figure: &Figure,
     runs: impl Iterator<Item = &'a RunOf>,

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Time between two queries of the progress.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Extents of unreadable sectors that a table lists; JSON lists all.
+/// Largest number of extents of unreadable sectors in a table. JSON lists all.
 const LISTED: usize = 1000;
 
 pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault> {
@@ -68,7 +68,7 @@ pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault
     }
 }
 
-/// Options that the server gets.
+/// Options to send to the server.
 fn options(args: &Scrub) -> Result<Map<String, Value>, Fault> {
     let mut options = Map::new();
     if let Some(range) = args.range {
@@ -110,7 +110,7 @@ fn parse(answer: &str) -> Result<Value, Fault> {
     serde_json::from_str(answer).map_err(problem)
 }
 
-/// Waits until the scrub reads no more and will not continue by itself.
+/// Waits until the scrub has stopped and will not continue by itself.
 #[allow(
     clippy::disallowed_methods,
     reason = "it waits for a server in real time"
@@ -171,7 +171,7 @@ fn progress(status: &Value) -> String {
     text
 }
 
-/// A span of seconds to days as people say it.
+/// Formats a span of time in its two largest units.
 fn span(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     let (days, hours) = (seconds / 86_400, seconds / 3600 % 24);
@@ -301,7 +301,7 @@ fn table(disk: &str, status: &Value) -> String {
     }
     let mut out = format!("disk {disk}\n");
     for (key, value) in rows {
-        // Some values have names of files.
+        // Some values contain names of files.
         let _ = writeln!(out, "  {key:<11} {}", one_line(&value));
     }
     let mut list = |key: &str, what: String| {
@@ -340,7 +340,7 @@ fn table(disk: &str, status: &Value) -> String {
     out
 }
 
-/// State of the file that a disk is copied to, in words.
+/// State of the file to which a disk is copied, in words.
 fn copied(status: &Value, file: &str) -> String {
     let bytes = &status["copy"]["bytes"];
     let what = match (bytes[0].as_u64(), bytes[1].as_u64()) {
@@ -357,7 +357,7 @@ fn copied(status: &Value, file: &str) -> String {
     }
 }
 
-/// The reason why the scrub of an earlier server does not go on, if there is one.
+/// Returns the reason why an earlier server's scrub does not continue, if there is one.
 fn obstacle(disk: &str, status: &Value) -> Option<String> {
     let why = status["why"]
         .as_str()
@@ -368,7 +368,7 @@ fn obstacle(disk: &str, status: &Value) -> Option<String> {
     ))
 }
 
-/// Fails if sectors cannot be read or have changed, or if something holds the scrub up.
+/// Fails if sectors cannot be read or have changed, or if the scrub is held up.
 fn well_so_far(disk: &str, status: &Value) -> Result<(), Fault> {
     match (obstacle(disk, status), status["state"].as_str()) {
         (Some(said), _) => Err(Fault::Check(said)),
@@ -377,7 +377,7 @@ fn well_so_far(disk: &str, status: &Value) -> Result<(), Fault> {
     }
 }
 
-/// Fails if sectors cannot be read or have changed, or if a promise did not hold.
+/// Fails if sectors cannot be read or have changed, or if a promise was broken.
 fn all_well(disk: &str, status: &Value) -> Result<(), Fault> {
     let problem = match (unreadable(status), changed(status)) {
         (0, 0) => match promises::broken(status) {
@@ -399,7 +399,7 @@ fn all_well(disk: &str, status: &Value) -> Result<(), Fault> {
     Err(Fault::Check(format!("disk {disk}: {problem}")))
 }
 
-/// Fails unless the scrub has come to its end and all is well.
+/// Fails unless the scrub has ended and found no problem.
 fn ended(disk: &str, status: &Value) -> Result<(), Fault> {
     match status["state"].as_str() {
         Some("done") => all_well(disk, status),

@@ -95,14 +95,14 @@ fn log<'a>(config: &'a Config, live: &'a Live) -> Option<&'a Path> {
     live.log.as_deref().or(config.log.events.as_deref())
 }
 
-/// Prints the summary of a run, even if the end was not a good one.
+/// Prints the summary of a run, even after a fault.
 pub(super) fn say_end(ended: &Ended) {
     messages::say("", &ended.summary());
 }
 
-/// Asks the machine for properties that a server needs, as far as they are permitted.
+/// Requests properties of the process that a server needs, as far as they are permitted.
 fn settle() {
-    // Sockets, stores and logs that the server makes are for its owner alone.
+    // Sockets, stores and logs that the server makes are readable by their owner alone.
     sys::private_files();
     match sys::lock_memory() {
         Ok(()) => tracing::debug!("memory is locked as it is touched"),

@@ -1,4 +1,4 @@
-//! Signals that end commands with work to finish first.
+//! Signals that end commands which have work to finish first.
 
 use headtime_lab::fault::Fault;
 use std::sync::Arc;

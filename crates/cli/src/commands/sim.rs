@@ -54,7 +54,7 @@ pub(super) fn open(path: &Path) -> Result<(Table, Place), Fault> {
     Ok((table, Place::Line(Arc::from(file), 1)))
 }
 
-/// The text of a scenario or a job.
+/// Reads the text of a scenario or a job.
 fn text(path: &Path) -> Result<String, Fault> {
     let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
     String::from_utf8(content).map_err(|_| {
@@ -77,7 +77,7 @@ fn is_job(path: &Path) -> bool {
 ///
 /// # Panics
 ///
-/// If the key leads through something that is no table. Options know their keys.
+/// If a part of the key before its last is no table. Options only use keys for which this cannot happen.
 pub(super) fn set(table: &mut Table, option: &str, key: &str, value: Value) {
     let place = Place::Option(option.into());
     table
@@ -95,7 +95,7 @@ pub(super) fn set_schedulers(table: &mut Table, schedulers: &[Schedulers]) {
     set(table, "--scheduler", "schedulers", value);
 }
 
-/// Sets gates, if any are given.
+/// Sets the gates of a scenario, if any are given.
 pub(super) fn set_gates(table: &mut Table, gates: &[Gates]) {
     let place = Place::Option("--gate".into());
     let node = |gate: &GateSpec| Node {
@@ -117,7 +117,7 @@ pub(super) fn set_all(table: &mut Table, settings: &[String]) -> Result<(), Faul
     })
 }
 
-/// Settings of the log of a random run. `sim replay-log` rebuilds the run's engine from these settings.
+/// Settings to write into the log of a random run. From these settings `sim replay-log` rebuilds the run's engine.
 fn settings(seed: u64, stack: &fuzz::Stack<'_>) -> Vec<(String, String)> {
     let sector_bytes = stack.profile.geometry.sector_bytes;
     let scheduler = stack.scheduler.to_string();

@@ -25,7 +25,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// Most notes that are shown.
+/// Largest number of notes to show.
 const NOTES: usize = 8;
 
 pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<(), Fault> {
@@ -58,7 +58,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         return context.print(&one_scenario(&plan, number)?.to_portable_toml());
     }
     let drawing = match Drawing::new(&plan, &args.picture, targets.picture.is_some()) {
-        // The command line asks for no picture.
+        // The command line does not require a picture.
         Err(fault) if args.picture.plot.is_none() && args.picture.is_plain() => {
             context.note(&format!("no picture: {fault}"));
             None
@@ -70,7 +70,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     let stop = || stop.load(Ordering::Relaxed) > 0;
     let journal_of = targets.journal.as_deref();
     let (results, journal) = carry_out(&plan, journal_of, &args, &stock, &stop, context)?;
-    // Runs that are made again have a journal of their own.
+    // Repeated runs have a journal of their own.
     let doubtful = doubtful(&plan, &results);
     let (again, second) = match doubtful.is_empty() {
         true => (None, None),
@@ -100,7 +100,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     if let (Some(path), Some(drawing), None) = (&targets.picture, &drawing, &judged) {
         Output::write_all_of(path, &drawing.draw(&plan, &results))?;
     }
-    // The journals go last, since until now they hold the only copy of the results.
+    // The journals are removed last. Until the results are written, the journals hold the only copy.
     for journal in journal.into_iter().chain(second) {
         journal.remove()?;
     }
@@ -128,7 +128,7 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         .conclude(baseline, judged.as_slice(), Scale::Full, context)
 }
 
-/// Makes the runs of a plan that its journal does not have.
+/// Executes the runs of a plan that are not in its journal.
 fn carry_out(
     plan: &Plan,
     path: Option<&Path>,
@@ -156,7 +156,7 @@ fn carry_out(
     }
 }
 
-/// The sweep, the scenario without it, and the place of the scenario's text.
+/// Reads the sweep, the scenario without the sweep, and the place of the scenario's text.
 fn read(args: &args::SweepArgs) -> Result<(Sweep, Table, Place), Fault> {
     let (mut table, place) = match &args.scenario {
         None => (Scenario::default_table(), Place::BuiltIn),
@@ -202,7 +202,7 @@ fn one_scenario(plan: &Plan, number: u64) -> Result<&Scenario, Fault> {
     })
 }
 
-/// Message of a sweep that was told to end.
+/// Fault of a sweep that was stopped early.
 fn stopped(plan: &Plan, journal: Option<&Journal>, had: usize) -> Fault {
     let all = plan.combinations.len();
     Fault::Stopped(match journal {
@@ -217,7 +217,7 @@ fn stopped(plan: &Plan, journal: Option<&Journal>, had: usize) -> Fault {
 
 /// Files and formats of the output.
 struct Targets {
-    /// The name of the scenario's file, without its ending.
+    /// Name of the scenario's file, without the extension.
     name: String,
     /// Format on standard output.
     standard: Format,
@@ -225,7 +225,7 @@ struct Targets {
     json: Option<PathBuf>,
     picture: Option<PathBuf>,
     journal: Option<PathBuf>,
-    /// Directory to make.
+    /// Directory to create.
     directory: Option<PathBuf>,
 }
 
@@ -281,20 +281,20 @@ impl Targets {
                     )));
                 }
             }
-            // A pipe or a device has no journal beside it. Such a sweep cannot be resumed.
+            // A pipe or a device cannot have a journal. So a sweep to a pipe or a device cannot be resumed.
             let special = fs::metadata(out).is_ok_and(|found| !found.is_file());
             targets.journal = (!special).then(|| Journal::beside(out));
         }
         Ok(targets)
     }
 
-    /// Makes sure that results can be written before a long run.
+    /// Checks before a long run that the results can be written.
     fn open(&self) -> Result<(), Fault> {
         if let Some(directory) = &self.directory {
             fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
         }
         let mut paths = [&self.csv, &self.json, &self.picture].into_iter().flatten();
-        // A file that is started and dropped leaves nothing behind.
+        // An output that is created and dropped leaves no file.
         paths.try_for_each(|path| Output::create(path).map(drop))
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn info(args: &Info, context: &mut Context<'_>) -> Result<(), Fault> 
     }
 }
 
-/// Lines of a name and a value.
+/// Describes a trace in lines, each with a name and a value.
 fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
     let (notes, total) = (&info.notes, &info.total);
     let mut lines: Vec<(&str, String)> = vec![("file", one_line(&notes.file))];
@@ -203,7 +203,7 @@ fn spread_text(spread: &Spread) -> String {
     )
 }
 
-/// A size with three or four digits.
+/// Formats a size with three or four digits.
 fn rounded_size(bytes: u64) -> String {
     let (unit, scale) = match bytes {
         0..10_000 => return format!("{bytes} B"),
@@ -293,17 +293,17 @@ fn figures_json(figures: &Figures) -> impl Serialize + use<> {
     }
 }
 
-/// Format and compression that the name of an output file asks for.
+/// Format and compression, by the name of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct OutName {
-    /// The format, if the name says one.
+    /// Format, if the name determines one.
     to: Option<To>,
     /// True if the file is compressed.
     gzip: bool,
 }
 
 impl OutName {
-    /// Reads the endings of the name: `x.csv.gz` is CSV, compressed.
+    /// Reads the extensions of the name: `x.csv.gz` is compressed CSV.
     fn new(path: &Path) -> Result<OutName, Fault> {
         let ends_in = |path: &Path, ends: &[&str]| {
             let end = path.extension().unwrap_or_default();
@@ -331,7 +331,7 @@ impl OutName {
         Ok(OutName { to, gzip })
     }
 
-    /// Writes what `write` writes, compressed if the name says so.
+    /// Writes the output of `write`, compressed if the name demands compression.
     fn write<T>(
         self,
         out: &mut Output,
@@ -340,7 +340,7 @@ impl OutName {
         if !self.gzip {
             return write(out);
         }
-        // The file has no name or time inside, so that the same trace gives the same bytes.
+        // The compressed file contains no name and no time. So the same trace always gives the same bytes.
         let mut packed = GzEncoder::new(out, Compression::default());
         let written = write(&mut packed)?;
         packed.finish()?;
@@ -506,7 +506,7 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
     compare(scenario, &table, &args.output, files, context)
 }
 
-/// Number of requests that miss the borders of 4 KiB sectors, and the consequence, in words.
+/// Describes the number of requests that begin or end off the bounds of 4 KiB sectors, and the consequence.
 fn off_4k(total: &Figures) -> String {
     let (reads, writes) = (total.reads_off_4k, total.writes_off_4k);
     if reads + writes == 0 {
@@ -524,7 +524,7 @@ fn off_4k(total: &Figures) -> String {
     )
 }
 
-/// Number of requests of each kind, in words.
+/// Describes the number of requests of each kind.
 fn kinds(total: &Figures) -> String {
     let mut kinds = vec![
         format!("{} reads", total.reads),

@@ -1,4 +1,4 @@
-//! Arrays of disks: several disks that make up one.
+//! Arrays of disks: several disks that form one.
 
 use super::config::{ArrayConfig, Backend, coordinates, differing_keys};
 use super::disk::{OpenFailure, Opener, PreparedDisk};
@@ -22,10 +22,10 @@ struct Found {
     header: Option<Header>,
 }
 
-/// Reason why disks make no array.
+/// Reason why disks cannot form an array.
 #[derive(Debug)]
 struct Unfit {
-    /// The disk by its place in the array.
+    /// Index in the array of the disk at fault, if a single disk is at fault.
     member: Option<usize>,
     problem: String,
 }
@@ -46,7 +46,7 @@ impl Unfit {
         }
     }
 
-    /// The error, at the key that is wrong.
+    /// Returns the error at the key that is wrong.
     fn fault(&self, array: &ArrayConfig, members: &[PreparedDisk]) -> Fault {
         match self.member {
             None => array.error("members", self.problem.as_str()),
@@ -78,7 +78,7 @@ pub(super) fn alike(array: &ArrayConfig, members: &[PreparedDisk]) -> Result<(),
     }
 }
 
-/// Layout and disks of an array, in words.
+/// Describes the layout and the disks of an array in words.
 pub(super) fn backend(array: &ArrayConfig) -> String {
     let (mut level, mut rest) = (String::new(), vec![array.spec.members.join(", ")]);
     for (key, value) in entries(&array.spec) {
@@ -91,7 +91,7 @@ pub(super) fn backend(array: &ArrayConfig) -> String {
     format!("{level} of {}", rest.join(", "))
 }
 
-/// Settings of an array in a log. People read them; a replay does not.
+/// Settings of an array in a log. Readers of the log use them, and a replay ignores them.
 pub(super) fn log_settings(array: &ArrayConfig) -> Vec<(String, String)> {
     let name = ("array".to_owned(), array.name.clone());
     [name]
@@ -100,7 +100,7 @@ pub(super) fn log_settings(array: &ArrayConfig) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Lays an array over its disks.
+/// Lays an array over the disks that were found. Fails if the disks do not fit together.
 fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
     let names = &array.spec.members;
     let sector_bytes = found[0].sector_bytes;
@@ -146,7 +146,7 @@ pub(super) fn conductor(
     Ok(Some(Box::new(Coordinator::new(members, &config, curve))))
 }
 
-/// Checks the disks of an array without opening one for writing. Returns all bytes of the array.
+/// Checks the disks of an array without opening any disk for writing. Returns all bytes of the array.
 pub(super) fn look(
     array: &ArrayConfig,
     members: &[PreparedDisk],
@@ -184,7 +184,7 @@ pub(super) fn look(
     ))
 }
 
-/// Opens the disks of an array, all or none.
+/// Opens all disks of an array. If a disk fails, all files that opening made are removed.
 pub(super) fn open(array: &ArrayConfig, openers: Vec<Opener>) -> Result<Volume, OpenFailure> {
     let mut devices: Vec<Box<dyn Device>> = Vec::with_capacity(openers.len());
     let laid = open_each(openers, &mut devices).and_then(|found| lay(array, &found));
@@ -215,7 +215,7 @@ fn open_each(
     Ok(found)
 }
 
-/// The error of an array that does not start.
+/// Creates the fault for an array that does not start.
 pub(super) fn fault(array: &ArrayConfig, members: &[PreparedDisk], error: StartError) -> Fault {
     match &error {
         StartError::Device { error, .. } => match error.downcast_ref::<Unfit>() {
@@ -226,7 +226,7 @@ pub(super) fn fault(array: &ArrayConfig, members: &[PreparedDisk], error: StartE
     }
 }
 
-/// Changes of arrays in another reading of the configuration, in words. Each change takes a restart.
+/// Describes changes of arrays in another reading of the configuration. Each change requires a restart.
 pub(super) fn fixed_differences(old: &[&ArrayConfig], new: &[ArrayConfig]) -> Vec<String> {
     let find = |name: &str| new.iter().find(|array| array.name == name);
     let of_old = old.iter().filter_map(|old| {

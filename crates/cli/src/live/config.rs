@@ -28,16 +28,16 @@ use std::path::{Path, PathBuf};
 /// Most disks of one server.
 const DISKS_MAX: usize = 256;
 
-/// Configuration of a server. Everything is checked that can be checked without its files.
+/// Configuration of a server, checked as far as possible without opening the files that it names.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The file that it was read from.
+    /// File of the configuration.
     pub file: PathBuf,
-    /// The disks, at least one, in the order of the file.
+    /// Disks in the order of the file, at least one.
     pub disks: Vec<DiskConfig>,
-    /// The arrays of these disks, in the order of the file.
+    /// Arrays of these disks, in the order of the file.
     pub arrays: Vec<ArrayConfig>,
-    /// Programs that share disks, by number, which begins with 1.
+    /// Programs that share disks, in the order of their numbers from 1 on.
     pub programs: Vec<ProgramConfig>,
     /// Sockets of clients, of the control and of the metrics.
     pub listen: ListenConfig,
@@ -45,7 +45,7 @@ pub struct Config {
     pub log: LogConfig,
 }
 
-/// The file.
+/// Sections of the file.
 #[derive(Deserialize)]
 struct ConfigKeys {
     disk: Option<OneOrList<Placed<disk::DiskKeys>>>,
@@ -122,13 +122,13 @@ impl Config {
         })
     }
 
-    /// The disk of a name.
+    /// Finds the disk of a name.
     pub fn disk(&self, name: &str) -> Option<&DiskConfig> {
         self.disks.iter().find(|disk| disk.name == name)
     }
 }
 
-/// Name and text of a file.
+/// Returns the name and the text of a file.
 fn text(path: &Path) -> Result<(String, String), Fault> {
     let file = path.shown().to_string();
     let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;

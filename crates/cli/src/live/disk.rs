@@ -18,20 +18,20 @@ use headtime_stack::{Known, LogSettings, changed, drives, with_firmware};
 use headtime_units::{Bytes, Sectors};
 use std::sync::Arc;
 
-/// A disk with everything read that its configuration names.
+/// A disk, with all files read that its configuration names.
 #[derive(Debug)]
 pub struct PreparedDisk {
     /// Configuration of the disk.
     pub config: DiskConfig,
     /// Knowledge of the drive for schedulers.
     pub known: Arc<Known>,
-    /// The drive that is emulated.
+    /// Profile of the emulated drive, if there is one.
     pub profile: Option<Profile>,
     /// Options of the engine.
     pub engine: EngineSpec,
 }
 
-/// Bytes of a null device's sector.
+/// Size of a null device's sector, in bytes.
 const NULL_SECTOR_BYTES: u64 = 512;
 
 /// Reads the files that the configuration of a disk names.
@@ -62,7 +62,7 @@ pub(super) fn prepare(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
         depth,
         ..config.stack.engine.clone()
     };
-    // Errors show before a device is opened. The reader of the file does not know a depth that is the device's own.
+    // Errors are reported before a device is opened. The reader of the file does not know a depth that is the device's own.
     (engine.gate.build(&engine.config(512)))
         .map_err(|error| config.error("gate", error.problem.to_string()))?;
     let _ = build(&known, &config.stack.scheduler, &engine)
@@ -75,7 +75,7 @@ pub(super) fn prepare(config: &DiskConfig) -> Result<PreparedDisk, Fault> {
     })
 }
 
-/// Bytes of a device, or of the null device; 0 if the device cannot be looked at.
+/// Size of a device or of the null device, in bytes. 0 if the device cannot be opened.
 fn device_bytes(config: &DiskConfig) -> u64 {
     match &config.backend {
         Backend::Null { size } => size.0,
@@ -89,7 +89,7 @@ fn device_bytes(config: &DiskConfig) -> u64 {
     }
 }
 
-/// The drive that is emulated.
+/// Profile of the emulated drive.
 fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
     let (name, simulated) = (&emulated.profile, &emulated.simulated);
     let profile = drives::open(name).map_err(|fault| error_at(config, "emulate", fault))?;
@@ -122,7 +122,7 @@ fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
 }
 
 impl PreparedDisk {
-    /// The device, in words.
+    /// Describes the device in words.
     pub fn backend(&self) -> String {
         match &self.config.backend {
             Backend::Emulated(emulated) => match &emulated.store {
@@ -168,8 +168,7 @@ impl PreparedDisk {
             .collect()
     }
 
-    /// All bytes of the device that would be opened or made. Opens nothing for writing. With `force` the device may
-    /// be in use.
+    /// Returns all bytes of the device that would be opened or made. Opens nothing for writing. With `force` the device may be in use.
     ///
     /// # Errors
     ///
@@ -201,7 +200,7 @@ impl PreparedDisk {
         options
     }
 
-    /// Bytes of a sector of an emulated drive or the null device.
+    /// Size in bytes of a sector of an emulated drive or the null device.
     fn sector_bytes(&self) -> u32 {
         let profile = self.profile.as_ref();
         profile.map_or(NULL_SECTOR_BYTES as u32, |profile| {
@@ -231,7 +230,7 @@ impl PreparedDisk {
         }
     }
 
-    /// The scheduler, and the drive to estimate by: a device that knows where its arm is does not need that.
+    /// Scheduler of the member, and the drive to estimate by. A device that knows its arm's position needs no estimate.
     pub(super) fn member_options(&self) -> Result<MemberOptions, Fault> {
         let scheduler = &self.config.stack.scheduler;
         let build = self.build(scheduler);
@@ -303,11 +302,11 @@ impl PreparedDisk {
         }
     }
 
-    /// How another scheduler of the disk is made.
+    /// Returns a function that builds another scheduler of the disk.
     ///
     /// # Errors
     ///
-    /// If it needs to know the drive and does not.
+    /// If the scheduler needs to know the drive and the drive is unknown.
     pub fn build(&self, scheduler: &Spec) -> Result<disk::BuildScheduler, String> {
         build(&self.known, scheduler, &self.engine)
     }
@@ -323,7 +322,7 @@ impl PreparedDisk {
     }
 }
 
-/// A device, and the header of an array's disk if it has one.
+/// A device, and the header of an array's disk if the device has one.
 pub(super) struct Opened {
     pub device: Box<dyn Device>,
     pub header: Option<Header>,
@@ -341,5 +340,5 @@ impl Opened {
 /// Opens a device.
 pub(super) type Opener = Box<dyn FnOnce() -> Result<Opened, OpenFailure> + Send>;
 
-/// Why there is no device.
+/// Error of opening a device.
 pub(super) type OpenFailure = Box<dyn std::error::Error + Send + Sync>;

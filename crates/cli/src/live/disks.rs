@@ -1,4 +1,4 @@
-//! From a configuration to disks that run.
+//! Starts disks from a configuration, and stops them.
 
 use super::arrays;
 use super::config::{ArrayConfig, Config, ExportConfig};
@@ -15,7 +15,7 @@ use headtime_units::Bytes;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A disk or an array that can be started: all files that its configuration names are read.
+/// A disk or an array that is ready to start: all files that its configuration names have been read.
 #[derive(Debug)]
 pub struct Prepared {
     /// The array, if there is one.
@@ -38,14 +38,14 @@ pub struct Running {
     pub notes: Option<Notes>,
 }
 
-/// How disks are started.
+/// Options for starting disks.
 #[derive(Clone, Debug)]
 pub struct Starting {
-    /// The time, the same for all.
+    /// Clock that all disks share.
     pub clock: Clock,
     /// True if devices in use are accepted nevertheless.
     pub force: bool,
-    /// File for events and decisions; with several disks, one file for each, `FILE.NAME`.
+    /// File for events and decisions. With several disks, each disk has its own file, `FILE.NAME`.
     pub log: Option<PathBuf>,
 }
 
@@ -89,7 +89,7 @@ impl Prepared {
         self.array.as_ref().map_or(one, |array| &array.exports)
     }
 
-    /// True if programs share it.
+    /// True if programs share the disk or the array.
     pub fn has_programs(&self) -> bool {
         self.exports().iter().any(|export| export.program > 0)
     }
@@ -115,7 +115,7 @@ impl Prepared {
     ///
     /// # Errors
     ///
-    /// As [`PreparedDisk::look`], and if the disks do not make up the array, or if an export does not fit.
+    /// As [`PreparedDisk::look`], and if the disks do not form the array, or if an export does not fit.
     pub fn look(&self, force: bool) -> Result<Addresses, Fault> {
         let disk = match &self.array {
             None => self.members[0].look(force),
@@ -126,7 +126,7 @@ impl Prepared {
         Ok(disk)
     }
 
-    /// Scrubs of the started disk. An array has none, and its scrubs say so.
+    /// Creates the scrubs of the started disk. Scrubs of an array are refused, with the reason.
     pub fn scrubs(&self, disk: &Disk) -> Scrubs {
         let first = &self.members[0];
         let belief = first.known.belief().cloned();
@@ -208,11 +208,11 @@ impl Prepared {
     }
 }
 
-/// Starts disks, all or none.
+/// Starts all disks. If one fails, none stays started.
 ///
 /// # Errors
 ///
-/// The first disk that cannot be started. The disks started earlier are stopped then.
+/// Error of the first disk that cannot be started. The disks that were started before it are stopped.
 pub fn start(prepared: Vec<Prepared>, how: &Starting) -> Result<Vec<Running>, Fault> {
     let several = prepared.len() > 1;
     let mut running: Vec<Running> = Vec::with_capacity(prepared.len());
@@ -262,7 +262,7 @@ pub fn look_at_logs(prepared: &[Prepared], log: Option<&Path>) -> Result<(), Fau
     paths.into_iter().try_for_each(|path| log_file::look(&path))
 }
 
-/// Where a disk's events and decisions go.
+/// File for a disk's events and decisions.
 fn log_path(log: Option<&Path>, name: &str, several: bool) -> Option<PathBuf> {
     let path = log?;
     if !several {
@@ -273,12 +273,12 @@ fn log_path(log: Option<&Path>, name: &str, several: bool) -> Option<PathBuf> {
     Some(PathBuf::from(file))
 }
 
-/// Stops disks that have only been started, and removes the files that starting made.
+/// Stops disks that have served nothing yet, and removes the files that starting made.
 pub fn give_up(running: &[Running]) {
     for running in running {
         running.log.iter().for_each(OpenedLog::undo);
         running.disk.remove_made();
-        // There is a first fault, which is the one to report.
+        // An earlier fault is reported, so a fault of stopping is not.
         let _ = running.disk.stop();
     }
 }

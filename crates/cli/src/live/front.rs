@@ -4,16 +4,16 @@ use headtime_lab::fault::Fault;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Ready when something has ended by itself.
+/// Future that is ready when something has ended by itself.
 pub type Gone = Pin<Box<dyn Future<Output = ()>>>;
 
-/// A front end that has to end before the server's disks do.
+/// A front end that must end before the server's disks.
 pub struct Front {
-    /// Ready when the front end ended by itself, which ends the server.
+    /// Future that is ready when the front end has ended by itself. The server then ends too.
     pub gone: Gone,
-    /// Ends the front end. May wait for its users.
+    /// Ends the front end. May wait until users have closed its files.
     pub end: Box<dyn FnOnce() -> Result<(), Fault> + Send>,
-    /// Ends the front end in spite of its users, since the process ends. May be called while `end` waits.
+    /// Ends the front end at once, since the process ends. Does not wait for users. May be called while `end` waits.
     pub abandon: Arc<dyn Fn()>,
 }
 

@@ -1,4 +1,4 @@
-//! Programs with goals: from the configuration to windows of time on the disks.
+//! Programs with goals: reads their configuration, and plans windows of time on the disks.
 
 use super::config::{Config, ProgramConfig};
 use super::disk::PreparedDisk;
@@ -17,11 +17,11 @@ use std::time::Duration;
 /// Time between two readings of the disks' notes.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Reads the files of the programs of a configuration; `None` if there are no programs.
+/// Reads the files of the programs of a configuration. Returns `None` if there are no programs.
 ///
 /// # Errors
 ///
-/// If a file cannot be read, is damaged or of something else, or if a goal is impossible.
+/// If a file cannot be read, is damaged or is of another kind, or if a goal is impossible.
 pub fn prepare(config: &Config, disks: &[Prepared]) -> Result<Option<GoalsOptions>, Fault> {
     if config.programs.is_empty() {
         return Ok(None);
@@ -39,7 +39,7 @@ pub fn prepare(config: &Config, disks: &[Prepared]) -> Result<Option<GoalsOption
 ///
 /// # Errors
 ///
-/// If a file cannot be read, is damaged or of something else, or if a goal is impossible.
+/// If a file cannot be read, is damaged or is of another kind, or if a goal is impossible.
 pub fn read_programs(options: &mut GoalsOptions, programs: &[ProgramConfig]) -> Result<(), Fault> {
     for program in programs {
         options.programs.push(ProgramOptions {
@@ -118,7 +118,7 @@ fn read(program: &ProgramConfig, key: &str, path: &Path) -> Result<String, Fault
     })
 }
 
-/// Goals of programs on disks that run.
+/// Goals of programs on running disks.
 #[derive(Debug)]
 pub struct Kept {
     /// The goals.
@@ -138,7 +138,7 @@ impl Kept {
         Kept { goals, disks }
     }
 
-    /// Plans windows and sends them to the disks, for ever.
+    /// Plans windows and sends them to the disks, without end.
     pub async fn keep(&self, clock: Clock) {
         let mut orders = Vec::new();
         let until = |time: TimeOfDay| until(time.hour, time.minute);
@@ -158,7 +158,7 @@ impl Kept {
     }
 }
 
-/// Order for each member of a disk, from an order for the whole disk. Sectors are striped over the members, so each member gets an equal
+/// Converts an order for a whole disk into an order for each member. Sectors are striped over the members, so each member gets an equal
 /// part of a rate.
 fn of_member(order: GateOrder, sector_bytes: u32, members: u16) -> GateOrder {
     match order {
@@ -171,7 +171,7 @@ fn of_member(order: GateOrder, sector_bytes: u32, members: u16) -> GateOrder {
     }
 }
 
-/// Differences of programs in another reading of the configuration, in words.
+/// Describes a difference of programs in another reading of the configuration.
 pub fn fixed_difference(old: &[ProgramConfig], new: &[ProgramConfig]) -> Option<String> {
     (old != new).then(|| {
         "qos: program: another value takes a restart; `headtime control SOCKET qos goal` sets a goal".to_owned()

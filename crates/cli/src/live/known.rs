@@ -1,4 +1,4 @@
-//! The drive as a disk's schedulers assume it.
+//! Drive that a disk's schedulers assume.
 
 use super::config::DiskConfig;
 use headtime_disk::profile::{Profile, by_name};
@@ -12,14 +12,14 @@ use headtime_stack::{Builder, Known, StackError, Unbuilt};
 ///
 /// # Errors
 ///
-/// If a file cannot be read, or a curve is not of such a drive.
+/// If a file cannot be read, or if a curve belongs to another kind of drive.
 pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Fault> {
     let beliefs = config.stack.believed.read(drive, |source| source.open());
     let beliefs = beliefs.map_err(|(key, error)| error_at(config, key, error))?;
     Ok(beliefs.into())
 }
 
-/// Least bytes of a disk that has the curve of a drive of today.
+/// Least size in bytes of a disk for which the curve of a recent drive is assumed.
 const TODAY: u64 = 1_000_000_000_000;
 
 /// Drive whose curve is assumed for a disk of this size.
@@ -35,10 +35,9 @@ pub fn assumed(bytes: u64) -> Profile {
 ///
 /// # Errors
 ///
-/// If the scheduler needs to know the drive and does not, or if the gate does not fit the engine.
+/// If the scheduler needs to know the drive and the drive is unknown, or if the gate does not fit the engine.
 pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builder, String> {
-    // The sector size matters to nothing here: schedulers are not told the limit of a merged request, and a gate counts its drive's
-    // sectors.
+    // The sector size has no effect here. Schedulers do not get the limit of a merged request, and a gate counts sectors of its drive.
     Builder::new(known, spec, engine, 512).map_err(|unbuilt| {
         let missing = match &unbuilt {
             Unbuilt::Positions(_) => "belief = \"DRIVE or FILE\"",
@@ -52,13 +51,13 @@ pub fn builder(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<Builde
     })
 }
 
-/// Builds a scheduler, on the thread that it will live on.
+/// Returns a function that builds a scheduler. The thread that will use the scheduler calls this function.
 pub fn build(known: &Known, spec: &Spec, engine: &EngineSpec) -> Result<BuildScheduler, String> {
     let builder = builder(known, spec, engine)?;
     Ok(Box::new(move || builder.scheduler()))
 }
 
-/// A fault in a file that a key names. The fault names the key too.
+/// Creates a fault about a file that a key names. The fault names the key too.
 pub(super) fn error_at(config: &DiskConfig, key: &'static str, error: StackError) -> Fault {
     match error {
         StackError::Input(text) => config.error(key, text),

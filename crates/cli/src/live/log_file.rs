@@ -31,12 +31,12 @@ pub(super) struct OpenedLog {
     lock: File,
 }
 
-/// Most attempts to open a log that other servers make and remove meanwhile.
+/// Largest number of attempts to open a log that other servers make and remove meanwhile.
 const TRIES_MAX: u32 = 32;
 
 impl LogFile {
-    /// Opens the file, and makes it if it is missing. A pipe is accepted if it has a reader. The disk does not wait for a reader that stops
-    /// reading.
+    /// Opens the file, and makes the file if it is missing. A pipe is accepted if it has a reader. If that reader stops reading, the
+    /// disk does not wait.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl LogFile {
 ///
 /// # Errors
 ///
-/// If the file is a disk, or if the file is missing and must not be made there.
+/// If the file is a disk, or if the file is missing and may not be made there.
 pub(super) fn look(path: &Path) -> Result<(), Fault> {
     match fs::metadata(path) {
         Ok(found) => refuse_disk(path, &found),
@@ -163,8 +163,8 @@ fn is(found: io::Result<Metadata>, file: &File) -> bool {
 }
 
 impl OpenedLog {
-    /// Undoes the log of a disk that has done nothing: an old file keeps its content, and a new file is removed. Call this before the disk
-    /// stops.
+    /// Undoes the log of a disk that has served nothing: an old file keeps its content, and a new file is removed. The caller must call
+    /// this before stopping the disk.
     pub fn undo(&self) {
         self.void.store(true, Ordering::SeqCst);
         if let Some(path) = &self.made
@@ -284,7 +284,7 @@ mod tests {
             println!("skipped: there is no block device in /dev");
             return;
         };
-        // Only looked at: it may be this machine's.
+        // The test does not open the device, which may belong to this machine.
         let error = look(&disk).unwrap_err().to_string();
         let shown = disk.display();
         assert_eq!(

@@ -110,8 +110,8 @@ fn panicked(outbox: &Outbox, lines: Lines, panic: &PanicHookInfo<'_>) {
     outbox.empty_unless_stuck(END_WITHIN);
 }
 
-/// Writes each line of a text as it is. Before messages have started, writes at once. `before` comes from this program, and may have
-/// colours.
+/// Writes each line of a text to standard error. If messages have not started, the lines are written at once. `before` comes from this
+/// program, and may have colours.
 pub fn say(before: &str, text: &str) {
     let mut before = before;
     for line in text.lines() {
@@ -137,17 +137,17 @@ pub fn end() {
     }
 }
 
-/// Receiver whose channel closes when the announcement is written, or cannot be written.
+/// Receiver whose channel closes after the announcement was written or could not be written.
 static ANNOUNCED: Mutex<Option<Receiver<Infallible>>> = Mutex::new(None);
 
-/// Number of dropped messages, which goes on counting.
+/// Counter of dropped messages. The counter is updated as long as the process lives.
 pub fn dropped() -> Arc<AtomicU64> {
     let messages = MESSAGES.get();
     messages.map_or_else(Arc::default, |(outbox, _)| outbox.dropped())
 }
 
-/// Writes to standard output that the server is ready, without waiting for a reader, since clients are served already. If writing fails, a
-/// message says so.
+/// Writes to standard output that the server is ready. Does not wait for a reader, since the server already serves clients. If writing
+/// fails, a message reports this.
 pub fn announce(text: &str) {
     let lines: String = text.lines().map(|line| one_line(line) + "\n").collect();
     let (done, announced) = mpsc::channel();
@@ -193,7 +193,7 @@ impl<F: AsFd> Write for Unbuffered<F> {
 ///
 /// # Errors
 ///
-/// If an item is neither. A word that is no level would name a part, and every other part would be silent.
+/// If an item is neither. A misspelt level would select a part of that name, and no message of other parts would appear.
 pub fn filter(text: &str) -> Result<EnvFilter, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let is_one = |part: &str| {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 
-/// A disk of a configuration among the running disks.
+/// A running disk, with its configuration.
 #[derive(Clone)]
 struct Current {
     disk: Disk,
@@ -40,10 +40,11 @@ struct Changes {
     fixed: Vec<String>,
 }
 
-/// Reads the configuration again while the server runs. The server does not wait, since learning a drive for a scheduler takes a while.
+/// Reads the configuration again while the server runs. The server does not wait meanwhile, since learning a drive for a scheduler
+/// takes time.
 pub(super) struct Reload {
     pub file: PathBuf,
-    /// All disks, with the disks of arrays.
+    /// All disks, including the disks of arrays.
     current: Vec<Current>,
     pub listen: ListenConfig,
     programs: Vec<ProgramConfig>,
@@ -115,7 +116,7 @@ impl Reload {
         }));
     }
 
-    /// Waits for the reading that is under way, for ever if there is none, and puts it in force.
+    /// Waits for the current reading, and applies its changes. If no reading is under way, waits for ever.
     pub async fn done(&mut self) {
         let Some(reading) = &mut self.under_way else {
             return std::future::pending().await;
@@ -164,7 +165,7 @@ impl Reload {
         if let Some(gate) = gate {
             match disk.set_gate_of(member, &gate) {
                 Ok(()) => tracing::info!(disk = config.name, %gate, "the gate is changed"),
-                // The text fitted when the file was read.
+                // The text was valid when the file was read, so an error is unexpected.
                 Err(error) => tracing::error!(disk = config.name, "{error}"),
             }
         }
@@ -181,8 +182,8 @@ impl Reload {
     }
 }
 
-/// Changes by a configuration file, and changes that take a restart. `in_force` are the
-/// texts of the disks' schedulers and gates.
+/// Returns the changes that a configuration file demands, and the changes that require a restart. `in_force` are the current texts of
+/// the disks' schedulers and gates.
 fn changes(
     file: &Path,
     current: &[Current],

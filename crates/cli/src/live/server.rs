@@ -24,8 +24,8 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
-/// Receiver of the news that the server is ready. If the news cannot be passed on, the server continues, since clients may have connected
-/// already.
+/// Function that gets the text with the addresses once the server is ready. If passing the text on fails, the server continues, since
+/// clients may have connected already.
 pub type Ready<'a> = &'a mut dyn FnMut(&str);
 
 /// A server whose disks run.
@@ -50,8 +50,7 @@ pub struct Server {
 /// Outcome of a run.
 #[derive(Debug, Default)]
 pub struct Ended {
-    /// The disks' states when their clients were gone. A disk that did not answer is missing. If the server was never ready, there are
-    /// none.
+    /// States of the disks after their clients had left. A disk that did not answer is missing. Empty if the server was never ready.
     pub disks: Vec<(String, Box<Snapshot>)>,
 }
 
@@ -94,11 +93,11 @@ enum Told {
 }
 
 async fn over(mut ended: watch::Receiver<bool>) {
-    // An error means that the sender is gone and cannot end the server any more.
+    // An error means that the sender no longer exists and cannot end the server.
     let _ = ended.wait_for(|ended| *ended).await;
 }
 
-/// Ends the process on the second request to end: unfinished work is given up.
+/// Ends the process at the second request to end. Unfinished work is lost.
 fn at_once() -> ! {
     let fault = Fault::Interrupted;
     messages::say("error: ", &fault.to_string());
@@ -212,7 +211,7 @@ async fn snapshots(running: &[Running]) -> Vec<(String, Box<Snapshot>)> {
     disks
 }
 
-/// Nobody can be listened to; the text has paths of the configuration.
+/// Fault for a socket that cannot be opened. The text has paths of the configuration.
 fn unheard(text: &str) -> Fault {
     Fault::File(one_line(text))
 }
@@ -256,7 +255,7 @@ async fn serve(
         let _ = write!(text, " control={control}");
     }
     let disks: Vec<Watched> = running.iter().map(watched).collect();
-    // This comes before any request, so that a scrub misses nothing.
+    // Scrubs resume before any request, so that a scrub misses no write.
     resume_scrubs(&disks).await;
     let site = Arc::new(Site {
         disks,

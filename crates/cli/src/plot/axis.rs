@@ -1,4 +1,4 @@
-//! Axes: map values to pixels, and choose round ticks.
+//! Axes, which map values to pixels and choose round ticks.
 
 /// Maps a range of values to a range of pixels.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// Maps evenly from `low` at pixel `start` to `high` at pixel `end`.
+    /// Creates a linear axis from `low` at pixel `start` to `high` at pixel `end`.
     pub fn linear(low: f64, high: f64, start: f64, end: f64) -> Axis {
         Axis {
             low,
@@ -22,7 +22,7 @@ impl Axis {
         }
     }
 
-    /// Maps evenly in the logarithm. `low` is above zero.
+    /// Creates a logarithmic axis. `low` must be above zero.
     pub fn log(low: f64, high: f64, start: f64, end: f64) -> Axis {
         assert!(low > 0.0, "a logarithmic axis begins above zero");
         Axis {
@@ -34,7 +34,7 @@ impl Axis {
         }
     }
 
-    /// The pixel of a value; values outside the range are at its ends.
+    /// Returns the pixel of a value. Values outside the range are moved to its ends.
     pub fn at(&self, value: f64) -> f64 {
         let value = value.clamp(self.low, self.high);
         let part = if self.log {
@@ -45,7 +45,7 @@ impl Axis {
         self.start + part * (self.end - self.start)
     }
 
-    /// About `count` round values within the range of a linear axis.
+    /// Returns about `count` round values within the range of a linear axis.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
         let step = round_step((self.high - self.low) / count as f64);
         let first = (self.low / step).ceil() as i64;
@@ -53,14 +53,14 @@ impl Axis {
         (first..=last).map(|number| number as f64 * step).collect()
     }
 
-    /// Round values within the range of a logarithmic axis, at least `apart` pixels apart. The values are 1, 2, 5, 10, .., or 1, 3, 10, ..,
-    /// or powers of ten.
+    /// Returns round values within the range of a logarithmic axis, at least `apart` pixels apart. The values are 1, 2, 5, 10, .., or
+    /// 1, 3, 10, .., or powers of ten.
     pub fn log_ticks(&self, apart: f64) -> Vec<f64> {
         let (low, high) = (self.low * (1.0 - 1e-9), self.high * (1.0 + 1e-9));
         let first = libm::floor(libm::log10(self.low)) as i32;
         let last = libm::ceil(libm::log10(self.high)) as i32;
         let decade = (self.end - self.start).abs() / libm::log10(self.high / self.low);
-        // The factors, and the smallest ratio of neighbours.
+        // Factors within a decade, and the smallest ratio of neighbours.
         let fine: [(&[f64], f64); 2] = [(&[1.0, 2.0, 5.0], 2.0), (&[1.0, 3.0], 3.0)];
         let fits = |ratio: f64| decade * libm::log10(ratio) >= apart;
         let factors = fine
@@ -74,13 +74,13 @@ impl Axis {
     }
 }
 
-/// A power of ten, exact where a float can be.
+/// Returns a power of ten, exact if a float can represent it.
 fn ten_to(power: i32) -> f64 {
     let size: f64 = (0..power.unsigned_abs()).fold(1.0, |size, _| size * 10.0);
     if power < 0 { 1.0 / size } else { size }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that is at least `step`.
+/// Returns the smallest of 1, 2, 5 times a power of ten that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = ten_to(libm::floor(libm::log10(step)) as i32);
     let factors = [1.0, 2.0, 5.0, 10.0];
@@ -90,7 +90,7 @@ fn round_step(step: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// A tick's label: no more digits than needed.
+/// Formats a tick's label with no more digits than needed.
 pub fn label(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(axis.ticks(5).len(), 3);
         assert_eq!(axis.at(0.0), 100.0);
         assert_eq!(axis.at(1e9), 0.0);
-        // An empty range still has an axis.
+        // An axis with an empty range still works.
         assert_eq!(Axis::linear(3.0, 3.0, 0.0, 10.0).at(3.0), 0.0);
     }
 

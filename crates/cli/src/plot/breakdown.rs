@@ -17,7 +17,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     let mut used = [false; PARTS];
     for run in runs {
         for (used, time) in used.iter_mut().zip(run.run.parts_per_request()) {
-            // Activities too short for a bar need no legend.
+            // Activities that are too short for a bar are left out of the legend.
             *used |= time >= 0.001 * total(run) && time > 0.0;
         }
     }

@@ -15,13 +15,13 @@ pub(super) struct Area {
 }
 
 impl Area {
-    /// The middle, from left to right.
+    /// Returns the middle of the chart between left and right.
     pub fn middle(&self) -> f64 {
         (self.left + self.right) / 2.0
     }
 }
 
-/// Distinct values, in the order of their first appearance.
+/// Returns the distinct values, in the order of their first appearance.
 pub(super) fn different<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
     for value in values {
@@ -49,7 +49,7 @@ pub(super) fn upright(svg: &mut Svg, axis: &Axis, area: Area, name: &str) {
     frame(svg, area);
 }
 
-/// Draws the grid of a vertical axis, with the numbers of its ticks if they are wanted.
+/// Draws the grid of a vertical axis. If `numbers`, also draws the numbers of the ticks.
 pub(super) fn upright_grid(svg: &mut Svg, axis: &Axis, area: Area, ticks: &[f64], numbers: bool) {
     for tick in ticks {
         let y = axis.at(*tick);
@@ -79,15 +79,15 @@ pub(super) fn across(svg: &mut Svg, area: Area, name: &str) -> f64 {
     below
 }
 
-/// The colour and dashes of the n-th line.
+/// Returns the colour and the dashes of the n-th line.
 pub(super) fn line_of(number: usize) -> (&'static str, &'static str) {
     let (colour, _) = LINES[number % LINES.len()];
-    // Past the palette, colours meet other dashes.
+    // Beyond the palette, each colour is combined with other dashes.
     let (_, dash) = LINES[(number + number / LINES.len()) % LINES.len()];
     (colour, dash)
 }
 
-/// Schedulers that have the same line in every picture, each with the number of its line. Other series take the remaining lines.
+/// Schedulers that have the same line in every picture, each with the number of its line. Other series get the remaining lines.
 const OWN_LINES: [(&str, usize); 6] = [
     ("noop", 0),
     ("deadline", 1),
@@ -97,7 +97,7 @@ const OWN_LINES: [(&str, usize); 6] = [
     ("clairvoyant", 6),
 ];
 
-/// Line of each series in the palette. Black is left to the papers' numbers.
+/// Returns the line of each series in the palette. Black is reserved for the papers' numbers.
 pub(super) fn palette(series: &[&str]) -> Vec<usize> {
     const FREE: [usize; 7] = [0, 1, 2, 3, 5, 6, 7];
     let own = |name: &str| {
@@ -115,7 +115,7 @@ pub(super) fn palette(series: &[&str]) -> Vec<usize> {
     for at in 0..lines.len() {
         if lines[at].is_none() {
             let free = FREE.iter().find(|line| !lines.contains(&Some(**line)));
-            // Past the palette, lines meet other dashes.
+            // Beyond the palette, each line gets other dashes.
             let more = LINES.len() + FREE[at % FREE.len()];
             lines[at] = Some(free.copied().unwrap_or(more));
         }
@@ -123,8 +123,8 @@ pub(super) fn palette(series: &[&str]) -> Vec<usize> {
     lines.into_iter().flatten().collect()
 }
 
-/// Draws a legend: marks, and a name beside each. `before` and `after` are the pixels around a name. `mark` draws the mark at the left of a
-/// name. Returns the last base line.
+/// Draws a legend: marks, each with a name beside the mark. `before` and `after` are the pixels around a name. `mark` draws the mark at
+/// the left of a name. Returns the last base line.
 fn legend<'a, T>(
     svg: &mut Svg,
     mut y: f64,
@@ -193,14 +193,14 @@ pub(super) fn lines<'a>(
     })
 }
 
-/// A bar from zero to a value.
+/// Draws a bar from zero to a value.
 pub(super) fn bar(svg: &mut Svg, axis: &Axis, x: f64, width: f64, value: f64, colour: &str) {
     let (zero, value) = (axis.at(0.0), axis.at(value));
     let (upper, lower) = (zero.min(value), zero.max(value));
     svg.rect(x, upper, width, (lower - upper).max(1.0), colour);
 }
 
-/// A line through points in pixels, from left to right, with a square at each. A missing point leaves a gap.
+/// Draws a line through points in pixels, from left to right, with a square at each point. A missing point leaves a gap.
 pub(super) fn curve(svg: &mut Svg, points: &[Option<(f64, f64)>], line: usize) {
     let (colour, dash) = line_of(line);
     let mut path = Path::default();
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(palette(&[name]), [whole[at]], "{name}");
         }
         assert_eq!(palette(&["stream(deadline)"]), [whole[4]]);
-        // A second stream scheduler and an unknown series get remaining lines. No series gets another's line.
+        // A second stream scheduler and an unknown series get remaining lines. No two series share a line.
         let mut more = palette(&[
             "stream, 31 FIFO",
             "stream, 31 SPTF",

@@ -21,8 +21,8 @@ pub fn draw(picture: &Comparison<'_>) -> String {
     svg.finish(y + EDGE)
 }
 
-/// End of a time window that starts at `from`. The window has about `transfers` transfers of the run with the most, and every run still
-/// shows how the head moves.
+/// Returns the end of a time window that starts at `from`. The run with the most transfers has about `transfers` transfers in the
+/// window. Every run still shows the movement of its head.
 pub fn window_end(from: f64, transfers: usize, runs: &[Drawn<'_>]) -> f64 {
     let ends = runs.iter().filter_map(|run| {
         let mut marks = run
@@ -47,7 +47,7 @@ mod tests {
     use headtime_lab::execute::Mark;
     use headtime_lab::report::{HeadTime, KindRun, NamedRun, Run, Spread};
 
-    /// A made-up run, of one request.
+    /// An invented run of one request.
     fn run(label: &str, seek: f64) -> Run {
         let parts = [seek * 1e3, 0.1, 4.0, 0.2, 0.3, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0];
         let step = |step: u32| {
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// However long names are, bars have room, and more names than can be read are said to be left out.
+    /// Bars have room beside names of any length. If there are more names than fit, the picture tells how many are shown.
     #[test]
     fn who_got_what_has_a_line_for_each_name() {
         let share = |name: &str, reads: bool| NamedRun {
@@ -180,7 +180,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part}");
         }
-        // No head reads ahead here, so the legend leaves read-ahead out.
+        // No head reads ahead in these runs, so the legend leaves read-ahead out.
         assert!(!text.contains("read-ahead"));
         assert_eq!(text, draw(&picture(&runs)));
         if let Some(path) = std::env::var_os("HEADTIME_TEST_SVG") {

@@ -11,7 +11,7 @@ const LEFT: f64 = 84.0;
 const ZERO: f64 = LEFT + 20.0;
 /// Start of the logarithmic axis.
 const FIRST: f64 = LEFT + 56.0;
-/// The most single reads that are drawn.
+/// Largest number of single reads that are drawn.
 const DOTS_MAX: usize = 6_000;
 
 const DOT: &str = "#bbbbbb";
@@ -34,9 +34,9 @@ pub struct CurvePoint {
 pub struct CurvePicture {
     /// Description of the measurement, in a line or two.
     pub subtitle: String,
-    /// Means and curve, distances rising from 0.
+    /// Means and curve, by ascending distance from 0.
     pub points: Vec<CurvePoint>,
-    /// Single reads: bytes, ms.
+    /// Single reads: distance in bytes, time in ms.
     pub samples: Vec<(f64, f64)>,
 }
 
@@ -49,7 +49,7 @@ pub fn draw(picture: &CurvePicture) -> String {
     svg.finish(bottom + EDGE)
 }
 
-/// Draws colours at `y`, and the chart below; returns its last base line.
+/// Draws the legend at `y`, and the chart below. Returns its last base line.
 pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
     let names = [
         (DOT, "a read"),
@@ -60,7 +60,7 @@ pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
     let top = y + 16.0;
     let bottom = top + HEIGHT;
 
-    // Dropped reads would flatten all others.
+    // Reads that the learner dropped as outliers do not determine the scale. Their times would flatten all other values.
     let longest = picture.points.iter().map(|point| point.mean);
     let high = 1.3 * longest.fold(0.0, f64::max);
     let upright = Axis::linear(0.0, high, bottom, top);
@@ -102,10 +102,10 @@ pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
         "distance, end to start",
     );
 
-    // One path for all: a stroke as long as it is wide is a dot.
+    // One path draws all dots: a stroke that is as long as it is wide looks like a dot.
     let mut dots = Path::default();
     let step = picture.samples.len().div_ceil(DOTS_MAX).max(1);
-    // A step that does not divide the number of distances meets every distance.
+    // The step must not divide the number of distances. Otherwise only some distances would be drawn.
     let step = if picture.points.len().is_multiple_of(step) && step > 1 {
         step + 1
     } else {
@@ -136,10 +136,10 @@ pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
     bottom + 38.0
 }
 
-/// Bytes as a tick shows them.
+/// Formats bytes for a tick.
 pub(super) fn bytes(value: f64) -> String {
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
-    // A value just below a unit, by rounding, counts as the unit.
+    // A value that rounding has put just below a unit counts as the unit.
     let found = units
         .into_iter()
         .find(|(scale, _)| value >= scale * 0.999_999);
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_without_an_end() {
-        // No points at all, and distance 0 alone: a disk of a few sectors.
+        // Two cases: no points at all, and distance 0 alone, as for a disk of a few sectors.
         assert!(draw(&CurvePicture::default()).ends_with("</svg>\n"));
         let alone = CurvePoint {
             distance: 0.0,

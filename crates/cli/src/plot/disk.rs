@@ -12,7 +12,7 @@ const HEIGHT: f64 = 200.0;
 const LEFT: f64 = 84.0;
 const GAP: f64 = 40.0;
 
-/// Value of a part of the disk, from one byte to another.
+/// Value of a part of the disk, given by its first byte and its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stretch {
     pub from: f64,
@@ -28,19 +28,19 @@ pub struct Seeks {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Knowledge of a disk, to be drawn. Empty parts are left out.
+/// Learned values of a disk, to be drawn. Empty parts are left out.
 #[derive(Clone, Debug, Default)]
 pub struct DiskPicture {
     pub title: String,
     pub subtitle: String,
-    /// Bytes.
+    /// Capacity in bytes.
     pub capacity: f64,
-    /// Sectors of the tracks, by name; a single unnamed series if all heads are equal.
+    /// Sectors per track, by name. A single unnamed series if all heads are equal.
     pub tracks: Vec<(String, Vec<Stretch>)>,
     /// Skews in turns, by name.
     pub skews: Vec<(String, Vec<Stretch>)>,
     pub seeks: Vec<Seeks>,
-    /// Shares of other reads by their lateness, in percent.
+    /// Share of other reads in each class of lateness, in percent.
     pub checks: Vec<(String, f64)>,
 }
 
@@ -93,7 +93,7 @@ fn area(top: f64, height: f64) -> Area {
     }
 }
 
-/// Steps over the disk.
+/// Draws values as steps over the addresses of the disk.
 fn steps(
     svg: &mut Svg,
     top: f64,
@@ -118,7 +118,7 @@ fn steps(
         let mut end = f64::NAN;
         for part in parts.iter() {
             let y = scale.at(part.value);
-            // An unknown part in between leaves a gap, if the gap is visible.
+            // A part without a value leaves a gap, if the gap is visible.
             match along.at(part.from) - along.at(end) < 0.5 {
                 true => line.line_to(along.at(part.from), y),
                 false => line.move_to(along.at(part.from), y),
@@ -154,7 +154,7 @@ fn seeks(svg: &mut Svg, top: f64, picture: &DiskPicture) -> f64 {
 
 fn checks(svg: &mut Svg, top: f64, checks: &[(String, f64)]) -> f64 {
     let area = area(top, 0.7 * HEIGHT);
-    // With room for the number above a whole bar.
+    // The scale leaves room for the number above a bar of 100 %.
     let scale = Axis::linear(0.0, 115.0, area.bottom, area.top);
     upright(svg, &scale, area, "% of the reads");
     let width = (area.right - area.left) / checks.len() as f64;
@@ -205,14 +205,14 @@ mod tests {
             assert!(text.contains(part), "no {part} in {text}");
         }
         assert!(draw(&DiskPicture::default()).ends_with("</svg>\n"));
-        // Heads with different tracks are told apart.
+        // Series of heads with different tracks have names.
         let all = picture.tracks[0].1.clone();
         picture.tracks = vec![
             ("longest".to_owned(), all.clone()),
             ("shortest".to_owned(), all),
         ];
         assert!(draw(&picture).contains(">shortest<"));
-        // A missing seek table.
+        // Without a seek table there is no part for seeks.
         picture.seeks[0].points.clear();
         assert!(!draw(&picture).contains(">Seeks<"));
     }

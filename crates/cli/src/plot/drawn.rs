@@ -3,17 +3,17 @@
 use headtime_lab::execute::Mark;
 use headtime_lab::report::{NamedRun, Run};
 
-/// A run that is drawn.
+/// A run to be drawn.
 #[derive(Clone, Debug)]
 pub struct Drawn<'a> {
     /// Figures of the run.
     pub run: &'a Run,
-    /// Head movements in order of time; may be only the beginning.
+    /// Head movements in order of time. The list may end before the run.
     pub marks: Vec<Mark>,
 }
 
 impl<'a> Drawn<'a> {
-    /// Name among the other runs.
+    /// Name that distinguishes the run from the other runs.
     pub fn label(&self) -> &'a str {
         &self.run.label
     }
@@ -42,9 +42,9 @@ pub struct Comparison<'a> {
     pub title: String,
     /// Description of the runs, in a line or two.
     pub subtitle: String,
-    /// Part of the time that the first panels show, in seconds.
+    /// Time window that the first panels show, in seconds.
     pub window: (f64, f64),
-    /// Bytes of the drive.
+    /// Size of the drive in bytes.
     pub capacity: f64,
     /// The runs.
     pub runs: Vec<Drawn<'a>>,

@@ -18,8 +18,8 @@ const LEFT: f64 = 84.0;
 /// Colour of accepted ranges.
 const ACCEPTED: &str = "#d9d9d9";
 
-/// Draws a figure as SVG text. `samples` gives the single requests of the runs that the figure shows. `errors` gives the runs' errors of
-/// prediction in us, and the number of commands with each.
+/// Draws a figure as SVG text. `samples` gives the single requests of the runs that the figure shows. `errors` gives each run's errors
+/// of prediction in us, with the number of commands for each error.
 pub fn draw<'a>(
     figure: &Figure,
     measured: &MeasuredFigure,
@@ -57,7 +57,7 @@ pub fn draw<'a>(
     svg.finish(y + EDGE)
 }
 
-/// The points of a panel.
+/// Returns the measured points that a panel shows.
 fn shown<'a>(
     figure: &Figure,
     measured: &'a MeasuredFigure,
@@ -70,7 +70,7 @@ fn shown<'a>(
         .collect()
 }
 
-/// Place of a chart that starts at `top`.
+/// Returns the place of a chart that starts at `top`.
 fn below(top: f64) -> Area {
     Area {
         left: LEFT,
@@ -80,7 +80,7 @@ fn below(top: f64) -> Area {
     }
 }
 
-/// The least and largest value to show, zero included.
+/// Returns the least and the largest value to show, zero included.
 fn extent(points: &[&MeasuredPoint]) -> (f64, f64) {
     let values = points.iter().flat_map(|point| {
         let [low, high] = point.accept.unwrap_or_default();
@@ -109,7 +109,7 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     upright(svg, &axis, area, &plot.y);
     let wide = (WIDTH - EDGE - LEFT) / groups.len().max(1) as f64;
     let bar = (wide * 0.84 / series.len().max(1) as f64).min(60.0);
-    // Names that would run into each other stand upright.
+    // Names that would overlap are drawn upright.
     let words: Vec<String> = groups.iter().map(ToString::to_string).collect();
     let widths = words.iter().map(|word| Style::PLAIN.width(word));
     let widest = widths.fold(0.0, f64::max);
@@ -201,13 +201,13 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     across(svg, area, &plot.x)
 }
 
-/// The width of a bar of a distribution, in us.
+/// Width of a bar of a distribution, in us.
 const PART: i64 = 100;
-/// Shares below this, in %, are not shown: a few commands in a hundred thousand.
+/// Least share to show, in %: a few commands in a hundred thousand.
 const LEAST_SHARE: f64 = 0.01;
 
-/// Draws the distribution of errors of prediction, in milliseconds. Shares are logarithmic, since errors of a turn are a hundredth of the
-/// rest.
+/// Draws the distribution of errors of prediction, in milliseconds. The axis of shares is logarithmic, since errors of a whole turn are
+/// about a hundred times rarer than the others.
 fn distribution(
     svg: &mut Svg,
     top: f64,
@@ -232,7 +232,7 @@ fn distribution(
     across_grid(svg, &x, area, &x.ticks(12));
     let wide = x.at(PART as f64 / 1e3) - x.at(0.0);
     for (number, shares) in shares.iter().enumerate() {
-        // Bars of several runs stand beside each other.
+        // Bars of several runs are drawn side by side.
         let bar = wide / runs.len() as f64;
         for (off, share) in shares {
             let left = x.at(off - PART as f64 / 2e3) + number as f64 * bar;
@@ -244,7 +244,7 @@ fn distribution(
     across(svg, area, &plot.x)
 }
 
-/// Errors in ms, at the middle of each bar, and the share of commands with each, in %. Shares too small to be shown are left out.
+/// Returns errors in ms, at the middle of each bar, with the share of commands in %. Shares too small to be shown are left out.
 fn by_part(errors: &[(i64, u64)]) -> Vec<(f64, f64)> {
     let all: u64 = errors.iter().map(|(_, commands)| commands).sum();
     let mut parts = std::collections::BTreeMap::new();
@@ -282,7 +282,7 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
     let x = Axis::linear(0.0, last, LEFT, WIDTH - EDGE - 10.0);
     across_grid(svg, &x, area, &x.ticks(8));
     for (number, (_, samples)) in runs.iter().enumerate() {
-        // One path for all: a stroke as long as it is wide is a dot.
+        // One path draws all dots: a stroke that is as long as it is wide looks like a dot.
         let mut path = Path::default();
         for sample in *samples {
             let (x, y) = (x.at(sample.arrived), axis.at(value(sample)));
@@ -311,7 +311,7 @@ mod tests {
         let shares = by_part(&errors);
         let expected = [(-6.0, 1.0), (0.0, 97.9), (0.1, 1.0), (9.0, 0.1)];
         assert_eq!(shares, expected);
-        // One command of a hundred thousand is not shown. Without predictions there is nothing.
+        // One command of a hundred thousand is too few to be shown. Without predictions the result is empty.
         assert_eq!(by_part(&[(0, 99_999), (700, 1)]).len(), 1);
         assert_eq!(by_part(&[]), []);
     }

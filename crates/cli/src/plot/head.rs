@@ -84,7 +84,8 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Comparison<'_>) -> f64 {
     y
 }
 
-/// Range of addresses that the panels show, in bytes: the whole drive if the heads use much of it, or else the used part.
+/// Range of addresses that the panels show, in bytes. This is the whole drive if the heads use much of the drive, or else the used
+/// part.
 fn addresses(picture: &Comparison<'_>) -> (f64, f64) {
     let (from, to) = picture.window;
     let marks = picture.runs.iter().flat_map(|run| &run.marks);
@@ -99,13 +100,13 @@ fn addresses(picture: &Comparison<'_>) -> (f64, f64) {
         return (0.0, picture.capacity);
     }
     let edge = 0.05 * used;
-    // Zero is a good place to begin if it is near.
+    // If the used part begins near zero, the range begins at zero.
     let low = if low < 0.3 * used { 0.0 } else { low - edge };
     (low, (high + edge).min(picture.capacity))
 }
 
-/// The strokes of a panel, one path per activity. Strokes that would fall on the same pixels are
-/// drawn once, so that the picture stays small however long the run.
+/// Draws the strokes of a panel, one path per activity. Strokes on the same pixels are drawn once. So the picture stays small for runs
+/// of any length.
 fn strokes(
     svg: &mut Svg,
     run: &Drawn<'_>,
@@ -117,7 +118,7 @@ fn strokes(
     let mut head = run.marks.first().map_or(0.0, |mark| mark.address);
     for mark in &run.marks {
         let came_from = head;
-        // A command is processed before the arm moves, and an arm at rest is where it was.
+        // During these activities the arm does not move.
         if !matches!(
             mark.part,
             Part::Overhead | Part::Waiting | Part::Held | Part::Idle
@@ -131,7 +132,7 @@ fn strokes(
         let start = if moves { came_from } else { head };
         let (from, to) = (mark.from.max(window.0), mark.to.min(window.1));
         let (begin, mut end) = (place(from, start), place(to, head));
-        // A shorter stroke would not be visible.
+        // A shorter stroke would not be visible, so the stroke is lengthened.
         if end.0 - begin.0 < 0.8 && start == head {
             end.0 = begin.0 + 0.8;
         }
@@ -142,7 +143,7 @@ fn strokes(
             path.line_to(end.0, end.1);
         }
     }
-    // The most important activities come last, so that they lie on top.
+    // The most important activities are drawn last, so that they lie on top.
     for part in [
         Part::Idle,
         Part::Held,

@@ -27,7 +27,7 @@ const WIDTH: f64 = 1000.0;
 /// Space at the left and right edge.
 const EDGE: f64 = 20.0;
 
-/// The number of the head's activities.
+/// Number of the head's activities.
 const PARTS: usize = Part::ALL.len();
 
 /// Colour of an activity of the head.
@@ -47,10 +47,10 @@ const fn colour(part: Part) -> &'static str {
     }
 }
 
-/// The most runs in one picture, which is the number of distinct lines.
+/// Largest number of runs in one picture: the number of distinct lines.
 pub const DRAWN_MAX: usize = LINES.len();
 
-/// Lines of runs: colour and dashes.
+/// Lines of runs, each with colour and dashes.
 const LINES: [(&str, &str); 8] = [
     ("#0072b2", ""),
     ("#d55e00", "7 3"),
@@ -62,7 +62,7 @@ const LINES: [(&str, &str); 8] = [
     ("#5b3a1e", "1 3"),
 ];
 
-/// Draws the title and the subtitle of a picture; returns the last base line.
+/// Draws the title and the subtitle of a picture. Returns its last base line.
 fn heading(svg: &mut Svg, title: &str, subtitle: &str) -> f64 {
     let mut y = EDGE + 14.0;
     svg.text(EDGE, y, Style::TITLE, title);
@@ -103,7 +103,7 @@ fn wrap(text: &str, style: Style, width: f64) -> Vec<String> {
     lines
 }
 
-/// The left edge of charts whose rows have these names.
+/// Returns the left edge of charts whose rows have these names.
 fn label_width<'a>(labels: impl Iterator<Item = &'a str>) -> f64 {
     labels
         .map(|label| Style::PLAIN.width(label))

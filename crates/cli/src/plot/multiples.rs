@@ -1,4 +1,4 @@
-//! Draws a sweep: small charts side by side, all of one scale.
+//! Draws a sweep: small charts side by side, all with one scale.
 
 use super::axis::Axis;
 use super::chart::{
@@ -12,7 +12,7 @@ use headtime_units::{Bytes, Nanos};
 const LEFT: f64 = 84.0;
 /// Space between charts.
 const GAP: f64 = 30.0;
-/// The most charts side by side.
+/// Largest number of charts side by side.
 pub const ACROSS_MAX: usize = 8;
 
 /// Charts to draw.
@@ -22,27 +22,27 @@ pub struct Multiples {
     pub title: String,
     /// Description of the runs, in a line or two.
     pub subtitle: String,
-    /// Parts of the picture, from above.
+    /// Parts of the picture, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
-/// Charts of one scale and one legend.
+/// Charts with one scale and one legend.
 #[derive(Clone, Debug, Default)]
 pub struct Block {
     /// Heading of the block.
     pub heading: String,
-    /// Quantity that the series stand for; empty for a single series that needs no name.
+    /// Quantity that distinguishes the series. Empty for a single series that needs no name.
     pub of_series: String,
-    /// The names of the series.
+    /// Names of the series.
     pub series: Vec<String>,
-    /// The charts, row by row.
+    /// Rows of charts.
     pub rows: Vec<ChartRow>,
 }
 
 /// Charts side by side.
 #[derive(Clone, Debug, Default)]
 pub struct ChartRow {
-    /// Common property of the charts; may be empty.
+    /// Common property of the charts, or an empty text.
     pub name: String,
     /// The charts.
     pub charts: Vec<Chart>,
@@ -51,9 +51,9 @@ pub struct ChartRow {
 /// One chart.
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
-    /// Subject of the chart; may be empty.
+    /// Subject of the chart, or an empty text.
     pub title: String,
-    /// The label of its horizontal axis.
+    /// Label of the horizontal axis.
     pub x: String,
     /// Values along the horizontal axis, as text, in their order.
     pub values: Vec<String>,
@@ -61,7 +61,7 @@ pub struct Chart {
     pub points: Vec<ChartPoint>,
 }
 
-/// A point, or the place of a missing point.
+/// A measured point, or a point without a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChartPoint {
     /// Index of the series.
@@ -70,14 +70,14 @@ pub struct ChartPoint {
     pub at: usize,
     /// Index of the run.
     pub of: usize,
-    /// Measured value. `None` if the run failed, or before the value is filled in.
+    /// Measured value. `None` if the run failed, or if no value has been set yet.
     pub measured: Option<f64>,
     /// Half the width of the confidence interval.
     pub half: Option<f64>,
 }
 
 impl ChartPoint {
-    /// Makes the point of a run. The value is filled in later.
+    /// Creates the point of a run. The value is set later.
     pub fn new(series: usize, at: usize, of: usize) -> ChartPoint {
         ChartPoint {
             series,
@@ -89,7 +89,7 @@ impl ChartPoint {
     }
 }
 
-/// The values of texts, if all are numbers, sizes or durations.
+/// Returns the values of texts, if all texts are numbers, sizes or durations.
 pub fn numbers<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Option<Vec<f64>> {
     let all = |read: fn(&str) -> Option<f64>| texts.clone().map(read).collect();
     let plain: Option<Vec<f64>> =
@@ -99,21 +99,22 @@ pub fn numbers<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Option<Vec<f
     plain.or_else(sizes).or_else(spans)
 }
 
-/// How values lie along a horizontal axis.
+/// Placement of values along a horizontal axis.
 #[derive(Clone, Debug, PartialEq)]
 enum Along {
-    /// Evenly, in their order: words.
+    /// Words, evenly in their order.
     Words,
-    /// As numbers.
+    /// Numbers on a linear axis.
     Linear(Vec<f64>),
-    /// By their logarithm. A zero stands apart at the left.
+    /// Numbers on a logarithmic axis. A zero is drawn separately at the left.
     Log(Vec<f64>),
 }
 
 impl Along {
-    /// Chooses a logarithmic axis if all values are powers of two of the smallest, or span decades.
+    /// Chooses the axis for values. The axis is logarithmic if all values are powers of two times the smallest, or if their ratio
+    /// exceeds `SPAN`.
     fn of(texts: &[String]) -> Along {
-        /// Beyond this ratio, a linear axis would have most values in its first tenth.
+        /// Ratio beyond which a linear axis would have most values in its first tenth.
         const SPAN: f64 = 30.0;
         let Some(values) = numbers(texts.iter().map(String::as_str)) else {
             return Along::Words;
@@ -131,7 +132,7 @@ impl Along {
         }
     }
 
-    /// The pixel of each value, from `left` to `right`.
+    /// Returns the pixel of each value, from `left` to `right`.
     fn places(&self, count: usize, left: f64, right: f64) -> Vec<f64> {
         let (left, right) = (left + 8.0, right - 8.0);
         match self {
@@ -302,7 +303,7 @@ fn ticks(svg: &mut Svg, area: Area, values: &[String], places: &[f64], words: bo
     }
 }
 
-/// A text, cut to fit a width.
+/// Cuts a text to fit a width.
 fn shortened(text: &str, style: Style, width: f64) -> String {
     if style.width(text) <= width {
         return text.to_owned();
@@ -354,7 +355,7 @@ fn bars(svg: &mut Svg, area: Area, axis: &Axis, chart: &Chart, places: &[f64], p
     }
 }
 
-/// A confidence interval.
+/// Draws a confidence interval.
 fn interval(svg: &mut Svg, axis: &Axis, x: f64, value: f64, half: Option<f64>, colour: &str) {
     if let Some(half) = half.filter(|half| *half > 0.0) {
         let (low, high) = (axis.at(value - half), axis.at(value + half));
@@ -465,7 +466,7 @@ mod tests {
         assert!(draw(&Multiples::default()).ends_with("</svg>\n"));
     }
 
-    /// A line continues behind a failed combination, with a gap at that combination.
+    /// A line has a gap at a failed combination, and continues behind the gap.
     #[test]
     fn what_failed_leaves_a_gap_and_a_cross() {
         let whole = |measured| {
@@ -483,7 +484,7 @@ mod tests {
             let mut paths = text
                 .lines()
                 .filter(|line| line.contains("stroke-width=\"1.8\""));
-            // Behind the two of the legend.
+            // The first two lines belong to the legend.
             paths.nth(2).unwrap().matches('M').count()
         };
         assert_eq!((line(&gap), line(&none)), (2, 1));

@@ -16,7 +16,7 @@ const GAP: f64 = 8.0;
 const BETWEEN: f64 = 74.0;
 const READS: &str = "#0072b2";
 const WRITES: &str = "#e69f00";
-/// Most names of a run that are drawn.
+/// Largest number of names that are drawn of a run.
 const NAMES_MAX: usize = 8;
 
 /// Reads and writes of a name, if there are any.
@@ -45,7 +45,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
         let beside = EDGE + Style::HEADING.width(HEADING) + 14.0;
         svg.text(beside, top, Style::SMALL, &note);
     }
-    // A kind of request has a bar of its own.
+    // Each kind of request has its own bar.
     let bars_of = |named: &NamedRun| kinds(named).into_iter().flatten().count().max(1);
     let own: Vec<String> = runs.iter().map(|run| cut(run.label())).collect();
     let called: Vec<String> = lines.iter().map(|(_, named)| cut(&named.name)).collect();
@@ -111,7 +111,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     bottom + 18.0
 }
 
-/// A name, cut to leave room for the charts.
+/// Cuts a name to leave room for the charts.
 fn cut(name: &str) -> String {
     const LETTERS: usize = 28;
     match name.char_indices().nth(LETTERS) {
@@ -120,7 +120,7 @@ fn cut(name: &str) -> String {
     }
 }
 
-/// A number with three digits.
+/// Formats a number with three digits.
 fn short(value: f64) -> String {
     match value {
         value if value < 0.9995 => format!("{value:.3}"),

@@ -13,12 +13,12 @@ const COLOUR: &str = "#0072b2";
 /// Results of a quick probe, to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct QuickPicture {
-    /// Name of the disk; `subtitle` describes the measurement, in a line or two.
+    /// Name of the disk. `subtitle` describes the measurement, in a line or two.
     pub title: String,
     pub subtitle: String,
     /// Capacity in bytes.
     pub capacity: f64,
-    /// Sequential bandwidth: bytes from the beginning of the disk, MB/s. Places rise.
+    /// Sequential bandwidth: distance from the beginning of the disk in bytes, and MB/s. Distances ascend.
     pub rates: Vec<(f64, f64)>,
     /// Service time by distance, if it was measured.
     pub curve: Option<CurvePicture>,

@@ -1,5 +1,5 @@
-//! Draws response times: the share of requests that took no longer, and the share that took longer, which shows the slowest few. Both are
-//! drawn over the logarithm of time.
+//! Draws response times in two charts over the logarithm of time. The first shows the share of requests that took no longer. The second
+//! shows the share of requests that took longer, and so the few slowest requests.
 
 use super::axis::Axis;
 use super::chart::{Area, across, across_grid, frame, line_of, lines, upright_grid};
@@ -11,7 +11,7 @@ const HEIGHT: f64 = 290.0;
 const LEFT: f64 = 84.0;
 /// Space between the two charts, for the right one's axis.
 const BETWEEN: f64 = 84.0;
-/// Times below this share are left out of the axis: a few buffer hits would stretch it by decades.
+/// Share of the fastest requests that the axis leaves out. A few buffer hits would stretch the axis by decades.
 const LEAST_SHARE: f64 = 0.002;
 
 pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
@@ -34,8 +34,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     slowest(svg, area(LEFT + width + BETWEEN, WIDTH - EDGE), runs)
 }
 
-/// Draws one of the two charts. `line` gives the points of a run, in ms and in % of its requests. Returns where the chart
-/// ends below.
+/// Draws one of the two charts. `line` gives the points of a run, in ms and in % of its requests. Returns the lower end of the chart.
 fn chart(
     svg: &mut Svg,
     area: Area,
@@ -79,7 +78,7 @@ fn cumulative(svg: &mut Svg, area: Area, runs: &[Drawn<'_>]) {
 }
 
 fn slowest(svg: &mut Svg, area: Area, runs: &[Drawn<'_>]) -> f64 {
-    // Down to the one slowest request of the run with most requests, within four decades.
+    // The scale reaches down to the share of the single slowest request of the largest run, but covers at most four decades.
     let least = runs
         .iter()
         .filter_map(|run| run.run.curve.iter().rev().find(|(_, part)| *part < 1.0))
@@ -104,7 +103,7 @@ fn slowest(svg: &mut Svg, area: Area, runs: &[Drawn<'_>]) -> f64 {
     chart(svg, area, &share, &ticks, runs, line, texts)
 }
 
-/// The shortest and longest time worth showing, in milliseconds.
+/// Range of times to show, in milliseconds.
 fn range(runs: &[Drawn<'_>]) -> (f64, f64) {
     let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
     for curve in runs.iter().map(|run| &run.run.curve) {

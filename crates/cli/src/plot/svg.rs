@@ -1,22 +1,22 @@
 //! Writes a picture as SVG text.
 //!
-//! There is no plotting library. Ten thousand strokes of one colour are one path here, which keeps the picture of a whole run small.
-//! Writing text needs no font, only an upper bound of its width.
+//! There is no plotting library. Ten thousand strokes of one colour are one path, so the picture of a whole run stays small. Placing
+//! text needs no font, only an upper bound of the text's width.
 
 use std::fmt::Write;
 
-/// Fonts in order of preference; every viewer has the last.
+/// Fonts in order of preference. Every viewer has the last.
 const FONTS: &str =
     "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu Sans', sans-serif";
 
 /// Colour of text and axes.
 pub const INK: &str = "#222222";
-/// Colour of text that matters less.
+/// Colour of less important text.
 pub const FAINT: &str = "#666666";
 /// Colour of grid lines.
 pub const GRID: &str = "#e2e2e2";
 
-/// Look of a text.
+/// Style of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Style {
     /// Height of the letters in pixels.
@@ -32,23 +32,23 @@ impl Style {
         Style { size, bold, fill }
     }
 
-    /// Axis labels, legends.
+    /// Style of axis labels and legends.
     pub const PLAIN: Style = Style::new(12.0, false, INK);
-    /// Tick labels, notes.
+    /// Style of tick labels and notes.
     pub const SMALL: Style = Style::new(11.0, false, FAINT);
-    /// Panel names.
+    /// Style of panel names.
     pub const STRONG: Style = Style::new(12.0, true, INK);
-    /// The heading of a part.
+    /// Style of the heading of a part.
     pub const HEADING: Style = Style::new(14.0, true, INK);
-    /// The title of the picture.
+    /// Style of the title of a picture.
     pub const TITLE: Style = Style::new(17.0, true, INK);
 
-    /// The style in another colour.
+    /// Returns the style in another colour.
     pub const fn in_colour(self, fill: &'static str) -> Style {
         Style { fill, ..self }
     }
 
-    /// At least the width of a text in any of the fonts, in pixels; DejaVu Sans is the widest.
+    /// Returns an upper bound of a text's width in pixels, for all of the fonts. DejaVu Sans is the widest.
     pub fn width(&self, text: &str) -> f64 {
         let em: f64 = text
             .chars()
@@ -71,7 +71,7 @@ pub struct Svg {
 }
 
 impl Svg {
-    /// An empty picture, `width` pixels wide.
+    /// Starts an empty picture, `width` pixels wide.
     pub fn new(width: f64) -> Svg {
         Svg {
             width,
@@ -79,7 +79,7 @@ impl Svg {
         }
     }
 
-    /// A filled rectangle.
+    /// Draws a filled rectangle.
     pub fn rect(&mut self, x: f64, y: f64, width: f64, height: f64, fill: &str) {
         let (x, y, width, height) = (Short(x), Short(y), Short(width), Short(height));
         self.push(format_args!(
@@ -87,7 +87,7 @@ impl Svg {
         ));
     }
 
-    /// A straight line.
+    /// Draws a straight line.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) {
         let mut stroke = Path::default();
         stroke.move_to(from.0, from.1);
@@ -95,7 +95,7 @@ impl Svg {
         self.path(&stroke, colour, width, "");
     }
 
-    /// A path. `dash` is a pattern of dashes and gaps in pixels, or empty.
+    /// Draws a path. `dash` is a pattern of dashes and gaps in pixels, or empty.
     pub fn path(&mut self, path: &Path, colour: &str, width: f64, dash: &str) {
         if path.0.is_empty() {
             return;
@@ -111,27 +111,27 @@ impl Svg {
         ));
     }
 
-    /// A text that begins at `x`, on the base line `y`.
+    /// Draws a text that begins at `x`, on the base line `y`.
     pub fn text(&mut self, x: f64, y: f64, style: Style, text: &str) {
         self.placed(&at(x, y), "", style, text);
     }
 
-    /// A text with its middle at `x`, on the base line `y`.
+    /// Draws a text with its middle at `x`, on the base line `y`.
     pub fn centred(&mut self, x: f64, y: f64, style: Style, text: &str) {
         self.placed(&at(x, y), MIDDLE, style, text);
     }
 
-    /// A text that ends at `x`, on the base line `y`.
+    /// Draws a text that ends at `x`, on the base line `y`.
     pub fn ending(&mut self, x: f64, y: f64, style: Style, text: &str) {
         self.placed(&at(x, y), END, style, text);
     }
 
-    /// A text that runs upward along `x`, with its middle at `y`.
+    /// Draws a text that runs upward along `x`, with its middle at `y`.
     pub fn upward(&mut self, x: f64, y: f64, style: Style, text: &str) {
         self.placed(&turned(x, y), MIDDLE, style, text);
     }
 
-    /// A text that runs upward along `x`, and ends at `y`.
+    /// Draws a text that runs upward along `x`, and ends at `y`.
     pub fn upward_to(&mut self, x: f64, y: f64, style: Style, text: &str) {
         self.placed(&turned(x, y), END, style, text);
     }
@@ -155,7 +155,7 @@ impl Svg {
             .expect("a string takes everything");
     }
 
-    /// The whole text, for a picture `height` pixels high.
+    /// Returns the whole SVG text, for a picture `height` pixels high.
     pub fn finish(self, height: f64) -> String {
         let (width, height, body) = (Short(self.width), Short(height), self.body);
         format!(
@@ -183,12 +183,12 @@ fn at(x: f64, y: f64) -> String {
 pub struct Path(String);
 
 impl Path {
-    /// Lifts the pen and puts it down here.
+    /// Moves the pen to a point without drawing.
     pub fn move_to(&mut self, x: f64, y: f64) {
         self.step('M', x, y);
     }
 
-    /// Draws up to here.
+    /// Draws a line to a point.
     pub fn line_to(&mut self, x: f64, y: f64) {
         self.step('L', x, y);
     }
@@ -199,7 +199,7 @@ impl Path {
     }
 }
 
-/// A coordinate with at most one digit behind the point: finer than a screen shows.
+/// A coordinate with at most one decimal place, which is finer than a screen shows.
 struct Short(f64);
 
 impl std::fmt::Display for Short {

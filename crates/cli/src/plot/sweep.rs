@@ -1,4 +1,4 @@
-//! Arranges the results of a sweep as a picture: values along the axes, and values with lines and charts of their own.
+//! Arranges the results of a sweep as a picture. Values lie along axes, or have lines and charts of their own.
 
 use super::multiples::{self, ACROSS_MAX, Block, Chart, ChartPoint, ChartRow, Multiples, numbers};
 use crate::args::PictureArgs;
@@ -13,7 +13,7 @@ use headtime_lab::sweep::results::{Outcome, Results};
 use headtime_lab::sweep::{Mode, column_of, lists};
 use std::collections::BTreeSet;
 
-/// The most charts of a picture, and the most series of a chart.
+/// Largest number of charts of a picture, and of series of a chart.
 const CHARTS_MAX: usize = 96;
 const SERIES_MAX: usize = 24;
 
@@ -28,7 +28,7 @@ struct Dimension {
     values: Vec<String>,
     /// Index of each combination's value.
     of: Vec<usize>,
-    /// Index of the value while other dimensions vary, if the dimension is swept.
+    /// Index of the value that is used while other dimensions vary. `None` if the dimension is not swept.
     base: Option<usize>,
 }
 
@@ -54,18 +54,18 @@ impl Dimension {
     }
 }
 
-/// Picture of a plan, without measured values.
+/// Plan of a picture, without measured values.
 #[derive(Clone, Debug)]
 pub struct Drawing {
     metrics: Vec<&'static Measure>,
-    /// Charts, whose points have no values yet.
+    /// Charts without values of points.
     parts: Vec<Block>,
     /// Restrictions on the combinations, in words.
     only: Vec<String>,
 }
 
 impl Drawing {
-    /// Plans a picture before anything runs. `None` if no picture is `wanted`.
+    /// Plans a picture before any run. Returns `None` if no picture is `wanted`.
     ///
     /// # Errors
     ///
@@ -126,7 +126,7 @@ impl Drawing {
         }))
     }
 
-    /// The picture as SVG text.
+    /// Returns the picture as SVG text.
     pub fn draw(&self, plan: &Plan, results: &Results) -> String {
         let (shared, _) = chosen(plan, &results.0);
         let mut said = shared.join(" · ");
@@ -150,7 +150,7 @@ impl Drawing {
     }
 }
 
-/// The charts of a block, with the values of a column.
+/// Returns the charts of a block with the values of a column.
 fn measured(part: &Block, metric: &Measure, outcomes: &[Outcome]) -> Block {
     let value = |number: usize, column: &Measure| outcomes[number].whole(column.name)?.number();
     let mut block = part.clone();
@@ -166,7 +166,7 @@ fn measured(part: &Block, metric: &Measure, outcomes: &[Outcome]) -> Block {
     block
 }
 
-/// A column that a picture can show.
+/// Finds a column that a picture can show.
 fn metric(name: &str) -> Result<&'static Measure, Fault> {
     let nothing = Run::default();
     let is_number = |column: &&Measure| {
@@ -188,7 +188,7 @@ fn metric(name: &str) -> Result<&'static Measure, Fault> {
     })
 }
 
-/// A column in words: its name without its unit, and the unit.
+/// Names a column in words: its name without the unit, and then the unit.
 fn label(column: &Measure) -> String {
     let name = ["_mb_s", "_ms", "_s", "_pct", "_mb"]
         .iter()
@@ -201,7 +201,7 @@ fn label(column: &Measure) -> String {
     }
 }
 
-/// Dimensions in which combinations differ: swept keys, and the scenario's own lists.
+/// Returns the dimensions in which combinations differ: swept keys, and the scenario's own lists.
 fn dimensions(plan: &Plan) -> Vec<Dimension> {
     let all = &plan.combinations;
     let mut found = Vec::new();
@@ -209,7 +209,7 @@ fn dimensions(plan: &Plan) -> Vec<Dimension> {
         let steps: Vec<usize> = all.iter().map(|one| one.choice[place]).collect();
         let first = |step: usize| axis.step(step)[0].value.text();
         let firsts: Vec<String> = (0..axis.len()).map(first).collect();
-        // Keys that vary together are shown as the first key, unless that has equal values at several steps.
+        // Keys that vary together are shown as the first key, unless the first key has equal values at several steps.
         let distinct = firsts.iter().collect::<BTreeSet<_>>().len() == firsts.len();
         let values = match distinct {
             true => firsts,
@@ -305,7 +305,7 @@ fn only(all: &mut Vec<Dimension>, shown: &mut Vec<usize>, text: &str) -> Result<
     Ok(())
 }
 
-/// Keeps only combinations with the scenario's value of every dimension that has no place in the picture.
+/// Keeps only combinations in which each dimension without a place in the picture has the scenario's value.
 fn at_base(all: &mut [Dimension], shown: &mut Vec<usize>, roles: &[Option<usize>; 4]) {
     for (at, dimension) in all.iter().enumerate() {
         if let (Some(base), false) = (dimension.base, roles.contains(&Some(at))) {
@@ -321,7 +321,7 @@ fn varies(dimension: &Dimension, shown: &[usize]) -> bool {
     values.any(|value| Some(value) != first)
 }
 
-/// Joint values of some dimensions that occur, in their order, and the index of each combination's joint value.
+/// Returns the joint values of some dimensions that occur, in their order, and the index of each combination's joint value.
 fn together(all: &[Dimension], of: &[usize], shown: &[usize]) -> (Vec<Vec<usize>>, Vec<usize>) {
     let value = |number: &usize| -> Vec<usize> {
         of.iter()
@@ -345,7 +345,7 @@ fn titles(all: &[Dimension], of: &[usize], values: &[usize]) -> String {
     titles.collect::<Vec<_>>().join(", ")
 }
 
-/// Names of series: values of a single dimension, or names and values of several.
+/// Returns names of series: values of a single dimension, or names and values of several.
 fn series_names(all: &[Dimension], of: &[usize], values: &[Vec<usize>]) -> Vec<String> {
     let name = |value: &Vec<usize>| match of {
         [one] => all[*one].values[value[0]].clone(),
@@ -371,8 +371,8 @@ fn names(all: &[Dimension], of: &[usize]) -> String {
     names.join(", ")
 }
 
-/// Charts of every combination. Each dimension without a place is given one. If drives have rows, each drive has its own scale, since
-/// drives differ by more than schedulers on them.
+/// Returns charts of all combinations. Each dimension without a place gets one. If drives have rows, each drive has its own scale:
+/// drives differ by more than schedulers on one drive.
 fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec<Block> {
     let [mut x, mut series, mut panel, mut rows] = roles;
     let taken = roles.into_iter().flatten();
@@ -385,7 +385,7 @@ fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec
         free.retain(|at| Some(*at) != best);
         best
     };
-    // Of dimensions with equally many values, the first.
+    // Of dimensions with equally many values, the first is taken.
     let most = |free: &[usize], fits: &dyn Fn(&usize) -> bool| {
         free.iter()
             .rev()
@@ -412,7 +412,7 @@ fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec
         let best = most(&free, &|_| true);
         rows = take(&mut free, best);
     }
-    // The remaining dimensions have rows too.
+    // The remaining dimensions are drawn as rows too.
     let of_rows = rows.into_iter().chain(free);
     let (drives, rows) = of_rows.partition(|at| all[*at].is_called("drive"));
     let roles = Roles {
@@ -426,8 +426,8 @@ fn crossed(all: &[Dimension], shown: &[usize], roles: [Option<usize>; 4]) -> Vec
     parts.collect()
 }
 
-/// Combinations of each joint value of some dimensions, with the name of the value. Without dimensions, one group of all combinations
-/// without a name.
+/// Groups combinations by the joint value of some dimensions, with the name of the value. Without dimensions there is one group without
+/// a name.
 fn apart(all: &[Dimension], of: &[usize], shown: &[usize]) -> Vec<(String, Vec<usize>)> {
     let (groups, in_group) = together(all, of, shown);
     let groups = groups.iter().enumerate().map(|(group, values)| {
@@ -480,7 +480,7 @@ impl Roles {
     }
 }
 
-/// Charts side by side, in several rows if there are many.
+/// Places charts side by side, in several rows if there are many.
 fn wrapped(name: String, spots: Vec<Chart>) -> Vec<ChartRow> {
     let across = match spots.len() {
         0..=4 => 4,
@@ -501,8 +501,8 @@ fn wrapped(name: String, spots: Vec<Chart>) -> Vec<ChartRow> {
     .collect()
 }
 
-/// Charts of mode `each`: a chart for each key, and one for each pair. Lists of the scenario other than schedulers have charts with a scale
-/// of their own, since drives differ by more than schedulers do.
+/// Returns the charts of mode `each`: a chart for each key, and one for each pair. Lists of the scenario other than schedulers have
+/// charts with their own scale, since drives differ by more than schedulers do.
 fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Block> {
     let of_lists = |at: &usize| all[*at].base.is_none();
     let of_lists: Vec<usize> = (0..all.len()).filter(of_lists).collect();
@@ -516,8 +516,8 @@ fn alone(plan: &Plan, all: &[Dimension], shown: &[usize]) -> Vec<Block> {
     parts.collect()
 }
 
-/// The charts of some combinations, which `name` tells from the others, with a line for each value of
-/// `series`.
+/// Returns the charts of some combinations, with a line for each value of `series`. `name` distinguishes these combinations from the
+/// others.
 fn alone_of(
     plan: &Plan,
     all: &[Dimension],
@@ -574,7 +574,7 @@ fn alone_of(
             let name = plan.sweep.axes[axis].name();
             all.iter().position(|dimension| dimension.name == name)
         };
-        // A key of one value is in no pair.
+        // A key with a single value belongs to no pair.
         let (Some(one), Some(other)) = (find(*one), find(*other)) else {
             continue;
         };
@@ -584,7 +584,8 @@ fn alone_of(
         };
         let own = around(&[x, beside]);
         let heading = headed(format!("{} with {}", all[x].name, all[beside].name));
-        // Lines stand for the values that the scenario compares, or else for the other key.
+        // Lines stand for the values that the scenario compares. Without such values, or with too many charts, lines stand for the
+        // other key too.
         let side_by_side = !series.is_empty() && all[beside].values.len() <= ACROSS_MAX;
         let (panel_of, series_of) = match side_by_side {
             true => (vec![beside], series.to_vec()),

@@ -8,9 +8,9 @@ pub(super) struct Busy {
     outstanding: u32,
     /// Start of the time in which some call has been outstanding.
     since: Time,
-    /// Time of all such times that have ended.
+    /// Sum of all such times that have ended.
     total: Nanos,
-    /// Time within each epoch from the start of the run on, if that is asked.
+    /// Time within each epoch from the start of the run on, if epochs were asked for.
     epochs: Vec<Nanos>,
 }
 

@@ -6,13 +6,13 @@ use crate::spec::{FileId, Step};
 use headtime_sched::Op;
 use headtime_units::Time;
 
-/// Steps of a process without time passing; more, and its program is a loop that never ends.
+/// Most steps that a process may take while no time passes. A program that takes more is an endless loop.
 const STEPS_MAX: u32 = if cfg!(test) { 1 << 20 } else { 1 << 28 };
 
-/// The most data of a message: a flow buffer.
+/// Most data of a message: a flow buffer.
 const FLOW: u64 = 256 << 10;
 
-/// The most data that a request to write may have itself: 16 KiB with the header.
+/// Most data that a write's request may contain: 16 KiB with the header.
 const SMALL: u64 = (16 << 10) - 24;
 
 impl Cluster {
@@ -110,7 +110,7 @@ impl Cluster {
         }
     }
 
-    /// Makes a call over a range of a file. Returns false if the call returns at once, since nothing is there.
+    /// Makes a call over a range of a file. Returns false if the call returns at once, since the range is empty.
     #[expect(
         clippy::too_many_arguments,
         reason = "who, what, where, when, and how a server does it"
@@ -158,7 +158,7 @@ impl Cluster {
         offset < end
     }
 
-    /// Makes a call that concerns all of a file.
+    /// Makes a call that concerns a whole file.
     fn call_all(&mut self, client: u32, call: Call, name: FileId, now: Time) -> bool {
         let file = &mut self.files[self.names[name.0 as usize] as usize];
         let part = file.part;

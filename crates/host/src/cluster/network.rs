@@ -82,7 +82,7 @@ impl Cluster {
         }
     }
 
-    /// Gives a piece to a thread of its server, or has the piece wait for one.
+    /// Gives a piece to an idle thread of its server. If no thread is idle, the piece waits.
     pub(super) fn start(&mut self, piece: u32, now: Time) {
         let of = self.pieces[piece as usize];
         let Cluster {

@@ -6,8 +6,8 @@ use headtime_units::{Bytes, Nanos, Rate, Sectors};
 
 /// The numbers of a cluster.
 ///
-/// The defaults are the cluster of the U-Shape paper (section 4): PVFS2 2.8.2 on gigabit Ethernet. Times that no source
-/// has are marked as assumed.
+/// The defaults are the cluster of the U-Shape paper (section 4): PVFS2 2.8.2 on gigabit Ethernet. Times without a
+/// source are marked as assumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -24,7 +24,8 @@ pub struct ClusterSpec {
     /// Bytes a second of the link of a node or server, in each direction; default 117.7 MB/s. 1 MB/s to 1 TB/s.
     /// The default is gigabit Ethernet with frames of 1538 bytes on the wire for 1448 of data.
     pub link: Rate,
-    /// Time from a link to the other; default 40 us (assumed: half a round trip of 60 to 125 us, without processor time).
+    /// Time from one link to the other; default 40 us (assumed: half a round trip of 60 to 125 us, without processor
+    /// time).
     pub latency: Nanos,
     /// Processor time of a message at the sender and at the receiver, each; default 15 us (assumed: 10 to 20 us).
     pub message: Nanos,

@@ -27,20 +27,20 @@ pub struct Cluster {
     pub(super) clients: Vec<Client>,
     pub(super) barriers: Vec<ClusterBarrier>,
     pub(super) files: Vec<Striped>,
-    /// The file that each name means.
+    /// Index of the file that each name stands for.
     pub(super) names: Vec<u32>,
     /// Pieces of calls under way, by slot, and the free slots.
     pub(super) pieces: Vec<Piece>,
     pub(super) free: Vec<u32>,
-    /// Events of the cluster itself, in the order of their times; at one time, in the order in which they were set.
+    /// Events of the cluster itself, by time. Events of the same time come in the order in which they were set.
     pub(super) due: BinaryHeap<Reverse<(Time, u64, Event)>>,
     events: u64,
     pub(super) now: Time,
     /// Clients that run.
     pub(super) alive: u32,
-    /// Clients that run and were not added to end with the others.
+    /// Running clients that are not background clients.
     pub(super) foreground: u32,
-    /// By program's number.
+    /// By number of the program.
     pub(super) busy: Vec<Busy>,
     pub(super) epoch: Option<Nanos>,
     pub(super) returned: ReturnedCalls,
@@ -67,12 +67,12 @@ pub(super) struct Client {
     pub background: bool,
     /// Steps since time last passed.
     pub steps: u32,
-    /// Pieces of its call that have not been answered.
+    /// Pieces of the present call that have not been answered.
     pub pending: u32,
     pub call: Call,
-    /// Start of its call.
+    /// Start of the present call.
     pub called: Time,
-    /// Bytes of its call.
+    /// Bytes of the present call.
     pub bytes: u64,
     pub outcome: ProcessOutcome,
 }
@@ -83,7 +83,7 @@ pub(super) enum Call {
     Read,
     Write,
     Sync,
-    /// Counts as no call in results.
+    /// Deletion of a file. In results this does not count as a call.
     Forget,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct ClusterBarrier {
 /// A file as clients see it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Striped {
-    /// The server's part; of the same name on each server.
+    /// Part of the file on a server, with the same name on each server.
     pub part: FileId,
     pub initial_size: u64,
     pub size: u64,
@@ -113,11 +113,11 @@ pub(super) struct Piece {
     pub step: Step,
     pub bytes: u64,
     pub stage: Stage,
-    /// True if a request to write has the data.
+    /// True if a write's request contains the data.
     pub small: bool,
 }
 
-/// The message of a piece that is under way, or was the last.
+/// Message of a piece that is under way, or the last message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// The client asks.
@@ -147,13 +147,14 @@ pub(super) enum Event {
 
 impl Cluster {
     /// Puts a cluster together from the processes and files of `builder`, which was made for the
-    /// [volume](ClusterSpec::volume) of the cluster. Each server has the properties of the builder's host, and a disk of
-    /// the size `disk`. A file lies on each server where the row of strips begins that has its first sector. Pools of
-    /// the builder are not used.
+    /// [volume](ClusterSpec::volume) of the cluster. Each server has the properties of the builder's host, and a disk
+    /// of the size `disk`. On each server, a file begins at the row of strips that contains the file's first sector.
+    /// Pools of the builder are not used.
     ///
     /// # Errors
     ///
-    /// If a number of `spec` is out of range; if a file does not have one extent; as [`HostBuilder::build`].
+    /// If a number of `spec` is out of range, or a file does not have exactly one extent. Also as
+    /// [`HostBuilder::build`].
     pub fn new(
         spec: ClusterSpec,
         disk: DiskSize,
@@ -231,8 +232,8 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Makes outcomes state in how much of each epoch a program had a call outstanding. Call this before the first
-    /// poll. An epoch of no time changes nothing.
+    /// Adds to outcomes the time of each epoch in which a program had a call outstanding. Call this before the first
+    /// poll. An epoch of zero time changes nothing.
     pub fn keep_epochs(&mut self, epoch: Nanos) {
         self.epoch = Some(epoch);
     }

@@ -18,13 +18,13 @@ pub(super) struct Segment {
 }
 
 impl Stripes {
-    /// Place on each server's disk at which the part of a file begins that begins at a byte of the volume: a whole row
-    /// of strips, rounded down.
+    /// Place on each server's disk at which the server's part of a file begins, if the file begins at this byte of the
+    /// volume. The place is rounded down to a whole row of strips.
     pub fn begin(self, byte: u64) -> u64 {
         byte / (self.servers * self.strip) * self.strip
     }
 
-    /// Bytes on a server of the first `bytes` bytes of a file.
+    /// Bytes of a server's part of the first `bytes` bytes of a file.
     pub fn share(self, bytes: u64, server: u64) -> u64 {
         let strips = bytes / self.strip;
         let (rows, more) = (strips / self.servers, strips % self.servers);
@@ -36,8 +36,8 @@ impl Stripes {
         rows * self.strip + rest
     }
 
-    /// Segments of the bytes from `offset` to before `end` of a file, in the order of their first bytes; one of each
-    /// server that has some.
+    /// Segments of the bytes `offset..end` of a file, in the order of their first bytes. Each server with bytes of this
+    /// range has one segment.
     pub fn segments(self, offset: u64, end: u64) -> impl Iterator<Item = Segment> {
         let Stripes { servers, strip } = self;
         let first = offset / strip;

@@ -12,14 +12,13 @@
 //! | the first 12 blocks are named in the inode, 1,024 more in an indirect block, the others through a second level; each of those lies just before the first block that it names | `ext3_alloc_branch` |
 //! | a directory of one block is a list; a larger one has an index block and leaves divided by a hash of the name, and is listed in the order of that hash | `fs/ext3/{namei,dir,hash}.c`, feature `dir_index` |
 //!
-//! Trust: the rules are read from sources of the time; which `mke2fs` made a file system, and which
-//! process number wrote to it, is assumed.
+//! Trust: the rules are read from sources of the time. The version of `mke2fs` and the number of the writing process
+//! are assumed.
 //!
-//! Simplified: the hash of a name is a random number; leaves of an index are full to ln 2, the mean
-//! of a tree with random splits, and split evenly; reservation windows matter only for files written
-//! at the same time, of which there are none; an index has one level (508 leaves); extended
-//! attributes, `lost+found` beyond its blocks and freed directories do not exist; file data is
-//! allocated when it is written, as ext3 does.
+//! Simplified: the hash of a name is a random number. Leaves of an index are full to ln 2, the mean of a tree with
+//! random splits, and share the hashes evenly. Reservation windows matter only for files that are written at the same
+//! time, and are left out. An index has one level (508 leaves). Extended attributes, `lost+found` beyond its blocks,
+//! and freed directories do not exist. File data is allocated when it is written, as in ext3.
 
 use super::LayoutError;
 use headtime_units::{Extent, Lba, Sectors};
@@ -39,15 +38,15 @@ const ROOT_INODE: u32 = 2;
 /// Index entries of 8 bytes in the root block of a directory's index.
 const LEAVES_MAX: u32 = 508;
 
-/// How a file system is made.
+/// Options for making a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ext3Options {
     /// Bytes of an inode, a power of two from 128 to 4096; default 256.
     pub inode_bytes: u32,
-    /// One inode for so many bytes of the partition; 1024 to 4 MiB, default 16,384.
+    /// Bytes of the partition for each inode; 1024 to 4 MiB, default 16,384.
     pub bytes_per_inode: u64,
-    /// Whether there is a journal, in the middle of the partition, as large as `mke2fs` makes it;
-    /// default true. Nothing is written to it; it takes room.
+    /// True if there is a journal in the middle of the partition, of the size that `mke2fs` chooses; default true. The
+    /// journal takes room, and nothing is written to it.
     pub journal: bool,
 }
 
@@ -88,7 +87,7 @@ pub struct Ext3 {
     free_blocks: u64,
     free_inodes: u64,
     directories: u64,
-    /// The sixteenth of a group where the writing process begins.
+    /// Block of a group, a multiple of a sixteenth, at which the writing process begins.
     colour: u32,
     random: Random,
 }
@@ -97,44 +96,43 @@ pub struct Ext3 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directory {
     inode: u32,
-    /// Its blocks in order, by number.
+    /// Block numbers of the directory, in order.
     blocks: Vec<u32>,
-    /// Bytes of its entries.
+    /// Bytes of the directory's entries.
     bytes: u64,
     is_root: bool,
 }
 
-/// An indirect block: whoever reads a file at `from_block` or later needs it first.
+/// An indirect block. A reader of the file at `from_block` or later needs this block first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indirect {
-    /// First block of the file that it leads to, counted from 0.
+    /// First block of the file that the indirect block leads to, counted from 0.
     pub from_block: u64,
-    /// Where it lies; one block long.
+    /// Place of the indirect block, which is one block long.
     pub lba: Lba,
 }
 
 /// A file of an [`Ext3`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileLayout {
-    /// Its inode number.
+    /// Inode number of the file.
     pub inode: u32,
     /// Bytes.
     pub size: u64,
-    /// Its data in order, whole blocks; neighbours are one extent.
+    /// Data of the file in order, in whole blocks. Adjacent blocks are one extent.
     pub data: Vec<Extent>,
-    /// Its indirect blocks, in the order in which a reader from the beginning needs them. The block
-    /// of the second level comes just before the first that it leads to, with the same
-    /// `from_block`.
+    /// Indirect blocks of the file, in the order in which a reader from the beginning needs them. The block of the
+    /// second level comes just before the first indirect block that it leads to, and has the same `from_block`.
     pub indirect: Vec<Indirect>,
 }
 
 impl Ext3 {
-    /// An empty file system on `partition` of a disk with sectors of `sector_bytes`.
+    /// Makes an empty file system on `partition` of a disk with sectors of `sector_bytes`.
     ///
     /// # Errors
     ///
-    /// If an option is out of range, a block is no whole number of sectors, or the partition is too
-    /// small for a group with its tables (about 300 KiB), or larger than 16 TiB.
+    /// If an option is out of range, or a block is not a whole number of sectors. If the partition is larger than 16
+    /// TiB, or too small for a group with its tables (about 300 KiB).
     pub fn format(
         partition: Extent,
         sector_bytes: u32,
@@ -242,18 +240,19 @@ impl Ext3 {
         Ok(fs)
     }
 
-    /// The partition that it is on.
+    /// Partition of the file system.
     pub fn partition(&self) -> Extent {
         self.partition
     }
 
-    /// Says which process writes from now on: a process begins in the sixteenth of a group that its
-    /// number divided by 16 leaves.
+    /// Sets the process that writes from now on. The number modulo 16 selects the sixteenth of a group in which the
+    /// process begins to allocate.
     pub fn set_writer(&mut self, process: u32) {
         self.colour = process % 16 * (BLOCKS_PER_GROUP / 16);
     }
 
-    /// The root directory. It keeps no entries of its own: what is made in it goes to any group.
+    /// Returns the root directory. The root stores no entries. A directory that is made in the root may go to any
+    /// group.
     pub fn root(&self) -> Directory {
         Directory {
             inode: ROOT_INODE,
@@ -263,7 +262,7 @@ impl Ext3 {
         }
     }
 
-    /// Makes a directory in another; its entry there has a name of `name_bytes`.
+    /// Makes a directory in another directory, under a name of `name_bytes` bytes.
     ///
     /// # Errors
     ///
@@ -313,7 +312,7 @@ impl Ext3 {
         Ok(file)
     }
 
-    /// Makes a file larger, its new blocks as near behind the old ones as there is room.
+    /// Makes a file larger. The new blocks lie as near behind the old ones as there is room.
     ///
     /// # Errors
     ///
@@ -352,11 +351,11 @@ impl Ext3 {
         Ok(())
     }
 
-    /// Deletes a file: its blocks and its inode are free again. Its directory keeps its blocks.
+    /// Deletes a file and frees its blocks and inode. The directory of the file does not shrink.
     ///
     /// # Panics
     ///
-    /// If it was deleted before.
+    /// If the file was deleted before.
     pub fn remove(&mut self, file: &FileLayout) {
         for extent in &file.data {
             let first = self.block_of(extent.start);
@@ -380,9 +379,9 @@ impl Ext3 {
         self.free_inodes += 1;
     }
 
-    /// Fills the free blocks as years of use would: runs of taken and of free blocks alternate, with
-    /// exponential lengths, so that about `used` (0 to 0.95) of them are taken and a hole has
-    /// `hole_blocks` blocks in the mean (at least 1). Assumed; measured file systems vary widely.
+    /// Fills free blocks as years of use would. Runs of taken blocks and of free blocks alternate, with exponential
+    /// lengths. About `used` (0 to 0.95) of the blocks are taken, and a hole has `hole_blocks` blocks in the mean (at
+    /// least 1). This model is assumed, since measured file systems vary widely.
     ///
     /// # Errors
     ///
@@ -414,7 +413,7 @@ impl Ext3 {
         Ok(())
     }
 
-    /// Where the inode lies: the block of the inode table that holds it.
+    /// Block of the inode table that holds an inode.
     pub fn inode_block(&self, inode: u32) -> Lba {
         let group = &self.groups[((inode - 1) / self.inodes_per_group) as usize];
         let place = (inode - 1) % self.inodes_per_group;
@@ -422,17 +421,17 @@ impl Ext3 {
         self.lba(group.bitmap + 2 + place / per_block)
     }
 
-    /// The bitmap block of the inodes of this inode's group.
+    /// Inode bitmap of this inode's group.
     pub fn inode_bitmap(&self, inode: u32) -> Lba {
         self.lba(self.groups[((inode - 1) / self.inodes_per_group) as usize].bitmap + 1)
     }
 
-    /// The bitmap block of the group in which this sector lies.
+    /// Block bitmap of the group in which this sector lies.
     pub fn block_bitmap(&self, lba: Lba) -> Lba {
         self.lba(self.groups[(self.block_of(lba) / BLOCKS_PER_GROUP) as usize].bitmap)
     }
 
-    /// All blocks of a directory, in order; in an index the first is its root.
+    /// All blocks of a directory, in order. If the directory has an index, the first block is the root of the index.
     pub fn directory_blocks<'a>(
         &'a self,
         directory: &'a Directory,
@@ -440,8 +439,7 @@ impl Ext3 {
         directory.blocks.iter().map(|&block| self.lba(block))
     }
 
-    /// The blocks that a lookup of the name with this hash reads: the only one, or the root of the
-    /// index and a leaf.
+    /// The blocks that a lookup of the name with this hash reads: the only block, or the root of the index and a leaf.
     pub fn lookup(&self, directory: &Directory, hash: u32) -> (Lba, Option<Lba>) {
         let leaf = directory.leaf(hash).map(|leaf| self.lba(leaf));
         (self.lba(directory.blocks[0]), leaf)
@@ -526,7 +524,7 @@ impl Ext3 {
             .ok_or(LayoutError::Full { what: "inode" })
     }
 
-    /// Adds an entry to a directory, with a new block if it needs one.
+    /// Adds an entry to a directory, with a new block if the directory needs one.
     fn enter(&mut self, directory: &mut Directory, name_bytes: u32) -> Result<(), LayoutError> {
         if directory.is_root {
             return Ok(());
@@ -552,18 +550,18 @@ impl Ext3 {
         }
     }
 
-    /// The first block of something whose inode this is.
+    /// Takes the first block of the file or directory with this inode.
     fn take_near_inode(&mut self, inode: u32) -> Result<u32, LayoutError> {
         let start = self.group_of(inode) * BLOCKS_PER_GROUP;
-        // The last group, if it is not whole, is divided into sixteenths of what there is.
+        // An incomplete last group is divided into sixteenths of its actual size.
         let size = (self.block_count - start).min(BLOCKS_PER_GROUP);
         let goal =
             start + (u64::from(self.colour) * u64::from(size) / u64::from(BLOCKS_PER_GROUP)) as u32;
         self.take_next(goal)
     }
 
-    /// Takes the first free block from `goal` on in its group, or else of the groups behind it,
-    /// round to the beginning of its own.
+    /// Takes the first free block from `goal` on in the goal's group. If there is none, the groups behind are searched
+    /// in turn, and the goal's group comes last.
     fn take_next(&mut self, goal: u32) -> Result<u32, LayoutError> {
         let count = self.groups.len() as u32;
         let own = (goal / BLOCKS_PER_GROUP).min(count - 1);
@@ -603,7 +601,7 @@ impl Ext3 {
             .ok_or(LayoutError::Full { what: "inode" })
     }
 
-    /// The lowest free inode of a group, by number.
+    /// Takes the free inode with the lowest number in a group.
     fn take_inode(&mut self, group: u32) -> Option<u32> {
         let taken = &mut self.groups[group as usize];
         if taken.free_inodes == 0 {
@@ -673,7 +671,7 @@ impl Group {
 }
 
 impl Directory {
-    /// Its inode number.
+    /// Inode number of the directory.
     pub fn inode(&self) -> u32 {
         self.inode
     }
@@ -682,7 +680,7 @@ impl Directory {
         self.blocks.len()
     }
 
-    /// Which leaf has the names of this hash; `None` without an index.
+    /// Leaf with the names of this hash; `None` without an index.
     fn leaf(&self, hash: u32) -> Option<u32> {
         let leaves = self.blocks.len() as u64 - 1;
         if leaves == 0 {
@@ -697,7 +695,7 @@ fn entry_bytes(name_bytes: u32) -> u64 {
     (8 + u64::from(name_bytes)).div_ceil(4) * 4
 }
 
-/// Blocks of a directory whose entries have so many bytes: one, or an index and leaves full to ln 2.
+/// Number of blocks of a directory whose entries have `bytes` bytes: one, or an index and leaves full to ln 2.
 fn directory_blocks(bytes: u64) -> u32 {
     if bytes <= BLOCK_BYTES {
         return 1;
@@ -706,7 +704,7 @@ fn directory_blocks(bytes: u64) -> u32 {
     u32::try_from(leaves).map_or(u32::MAX, |leaves| leaves.saturating_add(1))
 }
 
-/// How many indirect blocks a file of `blocks` blocks needs before its next one.
+/// Number of indirect blocks that a file of `blocks` blocks needs before its next block.
 fn indirect_blocks_before(blocks: u64) -> u32 {
     if blocks == DIRECT {
         1
@@ -743,7 +741,7 @@ fn journal_blocks(blocks: u32) -> u32 {
     }
 }
 
-/// The groups from one on, and round.
+/// Numbers of all groups, from `from` on, wrapping around at the end.
 fn around(from: u32, count: u32) -> impl Iterator<Item = u32> {
     (0..count).map(move |step| (from % count + step) % count)
 }

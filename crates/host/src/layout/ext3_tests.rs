@@ -134,7 +134,7 @@ fn a_file_follows_the_last_one_in_the_writers_sixteenth() {
         [Extent::new(fs.lba(first as u32 + 3), Sectors::new(8))]
     );
     assert!(empty.data.is_empty());
-    // The space of a deleted file is taken again, and what does not fit goes on behind.
+    // The space of a deleted file is taken again, and the rest of the new file goes on behind.
     fs.remove(&a);
     let c = fs.make_file(&mut top, 5, 3 * 4096).unwrap();
     assert_eq!(c.inode, a.inode);
@@ -205,7 +205,8 @@ fn directories_stay_with_their_parent_until_its_group_fills() {
             fs.group_of(top.inode)
         })
         .collect();
-    // Group 0 has the root and the journal's groups less than average room: the others get one each.
+    // Group 0 has the root, and the journal's groups have less than average room. Every other group
+    // gets one directory.
     let mut spread = tops.clone();
     spread.sort_unstable();
     spread.dedup();
@@ -223,9 +224,9 @@ fn directories_stay_with_their_parent_until_its_group_fills() {
     }
     // A group takes directories until it has 8,192 blocks less than the average. A directory here
     // takes 514: its own, 512 of data, an indirect one. The average, 31,759 because of the journal,
-    // falls by 514 / 80 for each. A group with 32,254 free blocks is refused after the 18th: it has
-    // 32,253 - 18 * 514 = 23,001 left, and 31,759 - 115 - 8,192 = 23,452 are asked for; after the
-    // 17th 23,515 were enough.
+    // falls by 514 / 80 for each. A group with 32,254 free blocks is refused after the 18th
+    // directory. The group has 32,253 - 18 * 514 = 23,001 blocks left, and 31,759 - 115 - 8,192 =
+    // 23,452 are needed. After the 17th directory, 23,515 blocks were enough.
     let own = groups.iter().take_while(|&&group| group == 0).count();
     assert_eq!(own, 18, "{groups:?}");
     assert!(
@@ -298,7 +299,7 @@ fn files_on_an_aged_file_system_lie_in_pieces() {
     assert!(fs.age(0.5, 0.0).is_err());
 }
 
-/// What a test does to a file system.
+/// Change that a test makes to a file system.
 #[derive(Clone, Debug)]
 enum Change {
     Make { directory: usize, size: u64 },
@@ -323,7 +324,8 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Against a list of who owns each block, whatever is made, grown and removed.
+    /// Checks each block's owner against a list, after any sequence of making, growing and
+    /// removing.
     #[test]
     fn no_block_has_two_owners(changes in changes(), writer in 0_u32..16, seed in any::<u64>()) {
         let partition = Extent::at(40_960, GIB / 512);
@@ -357,7 +359,7 @@ proptest! {
                 Change::Grow { .. } | Change::Remove { .. } => {}
             }
         }
-        // Everything anybody owns, tables included.
+        // All owned blocks, including tables.
         let mut owned: Vec<u32> = Vec::new();
         for (number, group) in fs.groups.iter().enumerate() {
             let tables = group.bitmap..group.bitmap + 2 + fs.table_blocks();

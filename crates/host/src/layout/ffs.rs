@@ -9,27 +9,32 @@ const FRAGMENTS: u64 = 4;
 const FRAGMENT_BYTES: u64 = 1_024;
 /// Inodes of 128 bytes in a block.
 const INODES: u32 = 32;
-/// Before the inodes of a group are the boot block's room, 8 KiB, the superblock, twice, and the group's own block.
+/// First fragment of a group's inodes. In front are room for the boot block (8 KiB), two superblocks, and the group's
+/// own block.
 const FIRST_INODE: u64 = 28;
-/// A "cylinder": newfs of FreeBSD 4 counts one track of 4,096 sectors, whatever the drive has.
+/// Fragments of a "cylinder". The newfs of FreeBSD 4 counts one track of 4,096 sectors, independent of the drive's
+/// geometry.
 const CYLINDER: u64 = 2_048;
-/// So many fit into a group whose maps of fragments, inodes and clusters must fit into a block.
+/// Cylinders of a group. The group's maps of fragments, inodes and clusters must fit into one block.
 const CYLINDERS: u64 = 9;
 const GROUP: u64 = CYLINDERS * CYLINDER;
 /// One inode for four fragments.
 const GROUP_INODES: u32 = (GROUP / 4) as u32;
-/// Where data begin in a group.
+/// First data fragment of a group.
 const DATA: u64 = FIRST_INODE + GROUP_INODES as u64 * 128 / FRAGMENT_BYTES;
 
-/// A file system with blocks of 4 KiB and fragments of 1 KiB, and what is on it.
+/// A file system with blocks of 4 KiB and fragments of 1 KiB, and its contents.
 ///
-/// Rests on: McKusick, Joy, Leffler and Fabry, A Fast File System for UNIX (ACM TOCS 2(3), 1984), section 3.3; the
-/// functions `ffs_dirpref`, `ffs_valloc`, `ffs_blkpref` and `ffs_alloccg` of FreeBSD 4 and the defaults of its `newfs`, from
-/// memory. A new directory goes to the group with the fewest directories of those that have at least the mean of
-/// free inodes; a file's inode into its directory's group, and its data too, at the first place there. What is smaller
-/// than a block takes fragments of a block that is broken already, before it breaks another.
+/// Rests on: McKusick, Joy, Leffler and Fabry, A Fast File System for UNIX (ACM TOCS 2(3), 1984), section 3.3. The
+/// functions `ffs_dirpref`, `ffs_valloc`, `ffs_blkpref` and `ffs_alloccg` of FreeBSD 4 and the defaults of its `newfs`
+/// are from memory.
 ///
-/// Left out: files of more than a block, deletion, and the moves of what grows. The root has the blocks of all its
+/// A new directory goes to a group with at least the mean number of free inodes. Among these groups, the one with the
+/// fewest directories is chosen. A file's inode and data go into the directory's group, and the data take the first
+/// free place there. A file smaller than a block takes fragments of a block that is broken already, before the file
+/// breaks another block.
+///
+/// Left out: files of more than a block, deletion, and the moves of growing files. The root has the blocks of all its
 /// entries from the beginning.
 #[derive(Debug)]
 pub struct Ffs {
@@ -41,29 +46,29 @@ pub struct Ffs {
 
 #[derive(Clone, Debug, Default)]
 struct FfsGroup {
-    /// The group's fragments end here, from its beginning.
+    /// End of the group's fragments, counted from the group's beginning.
     end: u64,
     inodes: u32,
     directories: u32,
-    /// The first block that was never taken.
+    /// First fragment of the first block that was never taken.
     next: u64,
     /// Runs of free fragments in broken blocks, by length.
     broken: [BTreeSet<u64>; FRAGMENTS as usize],
 }
 
-/// Where the parts of a directory or a file are.
+/// Places of the parts of a directory or file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FfsEntry {
-    /// The group of its inode.
+    /// Group of the inode.
     pub group: u32,
-    /// The block of its inode.
+    /// Block that holds the inode.
     pub inode_block: Lba,
-    /// Its data, at most a block.
+    /// Block that holds the data.
     pub data: Extent,
 }
 
 impl Ffs {
-    /// A fresh file system on sectors of the disk, with a root for so many entries.
+    /// Makes a fresh file system on a partition of the disk, with a root directory for `entries` entries.
     ///
     /// # Errors
     ///
@@ -80,7 +85,7 @@ impl Ffs {
             return Err(LayoutError::PartitionSize { bytes });
         }
         let ends = (0..all.div_ceil(GROUP)).map(|group| (all - group * GROUP).min(GROUP));
-        // What is left at the end is a group if it has room for data.
+        // The remainder at the end is a group if it has room for data.
         let ends = ends.filter(|end| *end > DATA + FRAGMENTS);
         let groups = ends.map(|end| FfsGroup {
             end: end / FRAGMENTS * FRAGMENTS,
@@ -93,7 +98,7 @@ impl Ffs {
             groups: groups.collect(),
             root: Vec::new(),
         };
-        // Inodes 0 and 1 are nobody's, 2 is the root.
+        // Inodes 0 and 1 are unused, 2 is the root.
         (fs.groups[0].inodes, fs.groups[0].directories) = (3, 1);
         for _ in 0..u64::from(entries.max(1)).div_ceil(ENTRIES) {
             let block = fs.fragments(0, FRAGMENTS)?;
@@ -102,7 +107,8 @@ impl Ffs {
         Ok(fs)
     }
 
-    /// The blocks by which the entry of this number is found in the root: its inode's, and one of its own.
+    /// Blocks to read to find an entry of the root by number: the block of the root's inode, and the root's block with
+    /// the entry.
     pub fn root(&self, entry: u32) -> [Lba; 2] {
         let block = self.root[(u64::from(entry) / ENTRIES) as usize % self.root.len()];
         [self.inode_block(0, 2), self.lba(block)]
@@ -134,7 +140,7 @@ impl Ffs {
     ///
     /// # Errors
     ///
-    /// If it is larger, or nothing is free.
+    /// If the file is larger, or nothing is free.
     pub fn make_file(&mut self, directory: &FfsEntry, bytes: u64) -> Result<FfsEntry, LayoutError> {
         if bytes > FRAGMENTS * FRAGMENT_BYTES {
             return Err(LayoutError::FileSize { bytes });
@@ -162,8 +168,8 @@ impl Ffs {
         })
     }
 
-    /// The group that is wanted if it has what is asked for, or the first of those that are tried after it: ever
-    /// twice as far, then one after the other.
+    /// First group that satisfies `has`. The wanted group is tried first. The next groups are tried in steps that
+    /// double, and then all groups in turn.
     fn near(&self, wanted: usize, has: impl Fn(&FfsGroup) -> bool) -> Option<usize> {
         let count = self.groups.len();
         let steps = std::iter::successors(Some(1), |step| Some(step * 2));
@@ -177,7 +183,8 @@ impl Ffs {
         all.find(|at| has(&self.groups[*at]))
     }
 
-    /// Takes fragments in a group or near it; returns the first, counted from the beginning of the file system.
+    /// Takes `count` fragments in a group or near the group. Returns the first fragment, counted from the beginning of
+    /// the file system.
     fn fragments(&mut self, wanted: usize, count: u64) -> Result<u64, LayoutError> {
         let has =
             |group: &FfsGroup| group.next + FRAGMENTS <= group.end || group.run(count).is_some();
@@ -220,7 +227,7 @@ impl FfsGroup {
         GROUP_INODES - self.inodes
     }
 
-    /// The first of the shortest runs of free fragments that do.
+    /// Length and start of the first among the shortest free runs with at least `count` fragments.
     fn run(&self, count: u64) -> Option<(u64, u64)> {
         (count..FRAGMENTS).find_map(|len| {
             let first = self.broken[len as usize].first()?;
@@ -264,7 +271,7 @@ mod tests {
                 assert!(own.contains(&file.data.start.get()));
             }
         }
-        // The root's group is the last of the first round, and none is taken twice before all are.
+        // The root's group comes last in the first round. No group is taken twice before all are taken.
         groups[..10].sort_unstable();
         assert_eq!(groups[..10], (0..10).collect::<Vec<_>>());
         groups[10..].sort_unstable();
@@ -276,7 +283,7 @@ mod tests {
         let mut fs = fresh();
         let directory = fs.make_directory().unwrap();
         let at = |entry: &FfsEntry| (entry.data.start.get() - 800) / 8 * 4 % GROUP;
-        // The first file of three fragments takes what the directory left of its block.
+        // The first file of three fragments takes the rest of the directory's block.
         let files: Vec<FfsEntry> = (0..3)
             .map(|_| fs.make_file(&directory, 3_000).unwrap())
             .collect();
@@ -285,10 +292,10 @@ mod tests {
             files.iter().map(at).collect::<Vec<_>>(),
             [DATA, DATA + 4, DATA + 8]
         );
-        // One fragment is left of each of the others: the next small one goes into the first of them.
+        // The other two files leave one fragment each. The next small file goes into the first of these fragments.
         assert_eq!(at(&fs.make_file(&directory, 1_000).unwrap()), DATA + 4);
         assert_eq!(at(&fs.make_file(&directory, 4_096).unwrap()), DATA + 12);
-        // 32 inodes to a block, of which the directory has the first.
+        // A block holds 32 inodes, and the directory has the first.
         let block = |entry: &FfsEntry| entry.inode_block;
         assert_eq!(block(&directory), block(&files[0]));
         let more: Vec<FfsEntry> = (0..27)

@@ -1,9 +1,9 @@
 //! Lays out files: places directories, inodes and data as a file system of the time places them.
 //!
-//! [`Ext3`] follows the allocation rules of ext3 in Linux 2.6.31 block by block; [`Tree`] is a tree of
-//! directories on it, such as the sources of that kernel ([`TreeSpec::default`]). [`Ffs`] places small files as the fast file system of
-//! FreeBSD 4 does. Everything is a pure
-//! function of its arguments and a seed. Nothing here knows the time or does I/O.
+//! [`Ext3`] follows the allocation rules of ext3 in Linux 2.6.31 block by block. [`Tree`] is a tree of directories on
+//! an [`Ext3`], such as the sources of that kernel ([`TreeSpec::default`]). [`Ffs`] places small files as the fast file
+//! system of FreeBSD 4 does. Everything is a pure function of its arguments and a seed. Nothing here knows the time or
+//! does I/O.
 
 mod error;
 mod ext3;

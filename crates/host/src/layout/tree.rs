@@ -1,30 +1,31 @@
 //! Trees of directories on a file system.
 //!
-//! A [`TreePlan`] says which directories and files there are and how large; [`TreePlan::lay`] writes them to an
-//! [`Ext3`]. The same plan can be laid down on several file systems: copies of one tree.
+//! A [`TreePlan`] lists the directories, and the files with their sizes. [`TreePlan::lay`] writes a plan to an
+//! [`Ext3`]. One plan can be laid out on several file systems, which then hold copies of one tree.
 
 use super::{Directory, Ext3, FileLayout, LayoutError};
 use headtime_units::{Bytes, Lba};
 use headtime_workload::Random;
 
-/// What a tree consists of. The default is about the source tree of Linux 2.6.31.
+/// Parameters of a tree. The default is about the source tree of Linux 2.6.31.
 ///
-/// Rests on: 29,100 files with 365 MB in 1,760 directories is what that tree has, from memory, trust
-/// moderate; counts published for 2.6.20 to 2.6.27 grow from 21,280 to 24,354 files. The shape is
-/// assumed: sizes are log-normal with a median of 5.6 KB, which with the mean of 12.5 KB fixes the
-/// spread and puts the largest of so many at about 1 MB, as in the real tree; files crowd in some
-/// directories (log-normal weights); directories are at most `depth_max` deep.
+/// Rests on: counts of that tree from memory, 29,100 files with 365 MB in 1,760 directories (trust: moderate).
+/// Published counts for 2.6.20 to 2.6.27 grow from 21,280 to 24,354 files.
+///
+/// The shape is assumed. Sizes are log-normal with a median of 5.6 KB. The mean of 12.5 KB fixes the spread. The
+/// largest file then has about 1 MB, as in the real tree. Files crowd in some directories (log-normal weights).
+/// Directories are at most `depth_max` deep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeSpec {
     /// Files; 1 to 10 million.
     pub files: u32,
-    /// Directories, that of the tree itself among them; 1 to 1 million.
+    /// Directories, including the tree's own; 1 to 1 million.
     pub directories: u32,
-    /// Directories in the tree's own; the others lie anywhere below. At least 1.
+    /// Directories directly in the tree's own directory; at least 1. The others lie anywhere below.
     pub top: u32,
-    /// How many directories may be above a file, 1 to 100.
+    /// Most directories above a file, 1 to 100.
     pub depth_max: u32,
-    /// Half of the files are smaller; 1 byte to 1 GiB.
+    /// Median size of the files; 1 byte to 1 GiB.
     pub median: Bytes,
     /// Standard deviation of the logarithm of the size; 0 to 3. The mean is the median times
     /// e^(spread²/2).
@@ -50,7 +51,7 @@ impl Default for TreeSpec {
     }
 }
 
-/// In which order the files of a directory were written.
+/// Order in which the files of a directory were written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -58,17 +59,17 @@ impl Default for TreeSpec {
     serde(rename_all = "kebab-case")
 )]
 pub enum Written {
-    /// By name, directories between the files, as an archive of the sources has them. A directory is
-    /// listed by hash, so a reader finds the files of one directory near each other, but in no order.
+    /// In the order of names, with directories between the files, as in an archive of the sources. A directory is
+    /// listed by hash. A reader therefore finds the files of one directory near each other, but in no order.
     #[default]
     Unpacked,
-    /// In the order in which the directory is listed: what a recursive copy within one file system
-    /// leaves, since source and copy hash alike. A reader finds everything in order.
+    /// In the order in which the directory is listed. A recursive copy within one file system leaves this order, since
+    /// source and copy hash alike. A reader finds all files in order.
     Copied,
 }
 
 impl Written {
-    /// Its name: `unpacked` or `copied`.
+    /// Name of the order: `unpacked` or `copied`.
     pub const fn name(self) -> &'static str {
         match self {
             Written::Unpacked => "unpacked",
@@ -80,7 +81,7 @@ impl Written {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If no order has this name.
     pub fn from_name(name: &str) -> Result<Written, LayoutError> {
         match name {
             "unpacked" => Ok(Written::Unpacked),
@@ -101,7 +102,7 @@ pub enum Entry {
     File(u32),
 }
 
-/// The directories and files of a tree, not yet anywhere.
+/// Directories and files of a tree, before they are laid out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreePlan {
     /// Entries of each directory in the order of their names; the first is the tree's own.
@@ -114,23 +115,23 @@ pub struct TreePlan {
 /// A directory of a [`Tree`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeDirectory {
-    /// For who makes more in it.
+    /// The directory in its file system, for callers that add entries.
     pub directory: Directory,
     pub inode_block: Lba,
-    /// Its blocks, in the order in which listing it reads them.
+    /// Blocks of the directory, in the order in which a listing reads them.
     pub blocks: Vec<Lba>,
-    /// Its entries, in the order in which they are listed.
+    /// Entries of the directory, in the order of a listing.
     pub entries: Vec<Entry>,
 }
 
 /// A file of a [`Tree`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeFile {
-    /// The directory that it is in, as an index, and the hash of its name there.
+    /// Index of the file's directory, and hash of the file's name there.
     pub directory: u32,
     pub hash: u32,
     pub inode_block: Lba,
-    /// Where it lies.
+    /// Places of the file's blocks.
     pub layout: FileLayout,
 }
 
@@ -142,16 +143,16 @@ pub struct Tree {
     pub files: Vec<TreeFile>,
 }
 
-/// What a [`Walk`] comes to.
+/// Directory or file that a [`Walk`] visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
-    /// A directory, before what is in it.
+    /// A directory, before its entries.
     Directory(u32),
     File(u32),
 }
 
-/// Walks a tree as `grep -r` does. It lists each directory when it reaches it and visits the
-/// entries in the order of the list, descending into directories at once.
+/// Walks a tree as `grep -r` does. A directory is listed when the walk reaches it. The entries are visited in the order
+/// of the list, and subdirectories are entered at once.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     tree: &'a Tree,
@@ -161,7 +162,7 @@ pub struct Walk<'a> {
 }
 
 impl TreeSpec {
-    /// A tree of such directories and files; which exactly, the seed fixes.
+    /// Draws a tree with these parameters. The seed fixes the tree.
     ///
     /// # Errors
     ///
@@ -173,7 +174,7 @@ impl TreeSpec {
         let count = self.directories as usize;
         let mut depth = vec![0_u32; count];
         let mut directories: Vec<Vec<Entry>> = vec![Vec::new(); count];
-        // Those that may have children.
+        // Directories that may have children.
         let mut open: Vec<u32> = Vec::new();
         for number in 1..self.directories {
             let parent = if number <= self.top || open.is_empty() {
@@ -187,7 +188,7 @@ impl TreeSpec {
             }
             directories[parent as usize].push(Entry::Directory(number));
         }
-        // Running sums of the weights, in a form that is exact.
+        // Running sums of the weights, as integers, which are exact.
         let mut weights = Random::keyed(seed, 1, 1);
         let mut sum = 0_u64;
         let sums: Vec<u64> = (0..count)
@@ -263,8 +264,8 @@ impl TreePlan {
         &self.sizes
     }
 
-    /// Writes the tree into a directory of a file system. `hashes` fixes the order in which
-    /// directories are listed, as the number does that a file system draws when it is made.
+    /// Writes the tree into a directory of a file system. `hashes` fixes the order in which directories are listed,
+    /// like the hash seed that a file system draws when it is made.
     ///
     /// # Errors
     ///
@@ -353,7 +354,7 @@ impl TreePlan {
 }
 
 impl Tree {
-    /// Goes through it as `grep -r` does.
+    /// Walks the tree as `grep -r` does.
     pub fn walk(&self) -> Walk<'_> {
         Walk {
             tree: self,

@@ -15,7 +15,7 @@ fn lay(spec: &TreeSpec, partition: Extent, written: Written, seed: u64) -> (Tree
     (plan, tree, fs)
 }
 
-/// Every extent that belongs to something, inode blocks apart.
+/// Extents of all directories and files, without inode blocks.
 fn extents(tree: &Tree) -> Vec<Extent> {
     let block = |lba| Extent::new(lba, Sectors::new(8));
     let mut all: Vec<Extent> = Vec::new();
@@ -123,7 +123,7 @@ proptest! {
         let tree = plan.lay(&mut fs, &mut root, written, seed).unwrap();
         check_laws(&plan, &tree, partition);
         check_walk(&tree);
-        // What was taken is what the tree has, and deleting gives it back.
+        // Deleting all files frees exactly their blocks.
         let free = fs.free_blocks();
         for file in &tree.files {
             fs.remove(&file.layout);
@@ -151,7 +151,7 @@ fn the_kernel_tree_is_as_large_as_it_should_be() {
     assert!((5_300..5_900).contains(&median), "{median}");
     let largest = sizes.last().copied().unwrap();
     assert!((500_000..3_000_000).contains(&largest), "{largest}");
-    // Fresh: hardly a file is broken where ext3 does not have to.
+    // On a fresh file system, ext3 splits hardly any file that it does not have to split.
     let pieces: usize = tree.files.iter().map(|file| file.layout.data.len()).sum();
     let needed: usize = tree
         .files
@@ -170,7 +170,7 @@ fn the_kernel_tree_is_as_large_as_it_should_be() {
 #[test]
 fn a_copy_is_read_in_order_and_an_archive_is_not() {
     let partition = Extent::at(0, 2 * GIB / 512);
-    // How often the next file of the walk begins exactly behind the last one.
+    // Number of files in the walk that begin exactly behind the previous file.
     let follows = |written| {
         let (_, tree, _) = lay(&TreeSpec::default(), partition, written, 1);
         let mut end = None;

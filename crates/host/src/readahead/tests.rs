@@ -45,7 +45,7 @@ impl Reader {
         }
     }
 
-    /// One call of so many pages.
+    /// One call of `pages` pages.
     fn read(&mut self, start: u64, pages: u64) {
         let end = (start + pages).min(self.end);
         for page in start..end {
@@ -62,7 +62,8 @@ impl Reader {
         }
     }
 
-    /// As the fact tables write it: "p@q" for p pages submitted when page q is touched.
+    /// Trace in the notation of the fact tables: "p@q" for p pages submitted when page q is
+    /// touched.
     fn text(&self) -> String {
         self.submitted
             .iter()
@@ -160,9 +161,9 @@ fn strides_and_backward_scans_have_no_readahead() {
 
 #[test]
 fn a_stride_of_the_first_window_looks_sequential() {
-    // The first window of a call of one page at the beginning of a file is of four pages; a call
-    // that skips the other three comes where a sequential reader is expected, and so does every mark
-    // that a stride of four hits.
+    // The first window of a one-page call at the beginning of a file has four pages. A call that
+    // skips the other three is where a sequential reader is expected. Every mark that a stride of
+    // four hits continues the sequence as well.
     let mut reader = Reader::new(32, 1 << 20);
     for record in 0..24 {
         reader.read(record * 4, 1);
@@ -186,7 +187,8 @@ fn two_streams_on_one_descriptor() {
         first.extend(reader.submitted[before..].iter().map(|(pages, _)| *pages));
         reader.read(90_000 + step, 1);
     }
-    // One page alone; then its trace is found (context), and the marks carry the stream.
+    // The first read is one page alone. Then readahead finds the trace of the stream (context), and
+    // the marks carry the stream.
     assert_eq!(first[..5], [1, 12, 18, 32, 32]);
 }
 

@@ -7,24 +7,24 @@ use headtime_units::{Bytes, Nanos};
 use headtime_workload::Random;
 use std::sync::Arc;
 
-/// Tells the random numbers of this benchmark from those of other things.
+/// Separates the random numbers of this benchmark from all others.
 const PURPOSE: u64 = 67;
 
 /// `bonnie`: instances of bonnie++, each with a file of its own.
 ///
-/// An instance writes its file character by character, which the C library makes calls of 4 KiB of; deletes it and
-/// writes it in calls of `chunk`; reads each chunk and writes it back; reads the file by characters, and by chunks.
-/// After each of these it calls `fsync`. Then `seekers` processes read chunks at random, and write every tenth
-/// back.
+/// An instance writes its file character by character, in calls of 4 KiB of the C library. The instance deletes the
+/// file, and writes it again in calls of `chunk`. Then each chunk is read and written back. At last the file is read by
+/// characters, and by chunks. Each test that writes ends with `fsync`. Then `seekers` processes read chunks at random,
+/// and write every tenth back.
 ///
 /// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), Table VI: N instances "with default
-/// parameters"; the source of bonnie++ 1.0x for the order of the tests, chunks of 8 KiB, a file of twice the memory (the
-/// paper's machine has 1 GB), 8,000 seeks of 3 processes, and `fsync` when a file is closed. Trust: high for the pattern, low
-/// for the processor's time and for where files lie: each in one piece, `gap` between them. Open: how many instances the
-/// figures have.
+/// parameters". The order of the tests, chunks of 8 KiB, 8,000 seeks of 3 processes, and `fsync` when a file is closed
+/// are from the source of bonnie++ 1.0x. In this source a file has twice the size of the memory, and the paper's
+/// machine has 1 GB. Trust: high for the pattern, low for the processor's time and for the places of files. Each file
+/// lies in one piece, with `gap` between files. Open: the number of instances in the figures.
 ///
-/// Left out: the tests of small files, which create, look up and delete 16,384 empty files and so move metadata alone;
-/// that a file of more than 1 GB is several; that instances share processors.
+/// Left out: the tests of small files, which create, look up and delete 16,384 empty files and so move only metadata.
+/// Bonnie++ splits a file of more than 1 GB into several, which is left out too. Instances do not share processors.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -32,23 +32,23 @@ const PURPOSE: u64 = 67;
     serde(default)
 )]
 pub struct BonnieSpec {
-    /// How many instances (N), each a program; 1 to 4096, default 1.
+    /// Instances (N), each a program; 1 to 4096, default 1.
     pub instances: u32,
     /// Bytes of each file; default 2 GiB.
     pub file: Bytes,
     /// Bytes of each call by chunks; default 8 KiB, at most 1 GiB.
     pub chunk: Bytes,
-    /// How many processes seek; 1 to 4096, default 3.
+    /// Processes that seek; 1 to 4096, default 3.
     pub seekers: u32,
-    /// How often they do, all together; 1 to 16,777,216, default 8,000.
+    /// Seeks of all these processes together; 1 to 16,777,216, default 8,000.
     pub seeks: u32,
     /// Processor time for each KiB that is written or read by characters; default 18 us (assumed: 57 MB/s).
     pub char_cpu: Nanos,
     /// Bytes from the end of a file to the beginning of the next; default 0.
     pub gap: Bytes,
-    /// Where on the disk the first file begins; default 0.
+    /// Place of the first file on the disk; default 0.
     pub start: Bytes,
-    /// Share of each file and of the seeks that there are, more than 0 to 1, default 1.
+    /// Factor for the size of each file and the number of seeks, more than 0 to 1; default 1.
     pub scale: f64,
 }
 
@@ -71,12 +71,12 @@ impl Default for BonnieSpec {
 /// Bytes of a call of the C library's stream.
 const STREAM: u64 = 4096;
 
-/// How many of the seeks write back what they read (`UpdateSeek`).
+/// Share of the seeks that write back the chunk that they read (`UpdateSeek`).
 const UPDATED: f64 = 0.1;
 
 impl BonnieSpec {
-    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the number behind
-    /// the last. The seed fixes where the seeks go.
+    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the number behind the
+    /// last program. The seed fixes the places of the seeks.
     ///
     /// # Errors
     ///
@@ -160,7 +160,7 @@ mod tests {
     use crate::workload::tests::{builder, steps};
     use crate::{BarrierId, FileId, Step};
 
-    /// Of 80 KiB in 10 chunks.
+    /// A file of 80 KiB in 10 chunks.
     fn small() -> BonnieSpec {
         BonnieSpec {
             file: Bytes(80 << 10),

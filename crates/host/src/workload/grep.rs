@@ -7,21 +7,22 @@ use headtime_units::{Bytes, Lba, Nanos};
 use headtime_workload::Random;
 use std::sync::Arc;
 
-/// `grep`: searches for a word that is nowhere, each in its own copy of the sources of Linux 2.6.31.
+/// `grep`: searches for a word that does not occur, each in its own copy of the sources of Linux 2.6.31.
 ///
-/// Each directory is listed (its inode, its blocks) and its entries visited in the order of the list,
-/// which on ext3 is the order of a hash; of each file the inode's block is read and then the data in
-/// calls of one buffer until its end, with time for the search after each call. Blocks of metadata
-/// are in memory after their first use. An indirect block is read before the call that comes to what it
-/// names; in truth readahead comes to it one window earlier, which concerns one file in 25.
+/// Each directory is listed: first the inode, then the blocks. The entries are visited in the order of the list, which
+/// on ext3 is the order of a hash. For each file, the inode's block is read first. Then the data is read in calls of
+/// one buffer, with time for the search after each call. Blocks of metadata are in memory after their first use. An
+/// indirect block is read before the first call that needs the block. On a real host, readahead needs the block one
+/// window earlier, which concerns one file in 25.
 ///
-/// Rests on: the paper for the two instances, the tree and the gap; [`TreeSpec`] for what the tree is
-/// like; [`Ext3`](crate::layout::Ext3) for where it lies; GNU grep 2.5 for the order and for calls of 32 KiB. Trust: high
-/// for the pattern of a call, moderate for the tree, low for the processor's time, which is assumed. Open:
-/// how the copies were made. Unpacked from an archive, the files of a directory lie near each other and
-/// are read out of order; copied by a program that goes by the list, within a file system, they are read in
-/// the order in which they lie (`written`). Which is the faster, and by how much, depends on how far the
-/// drive reads ahead.
+/// Rests on: the paper for the two instances, the tree and the gap. [`TreeSpec`] gives the shape of the tree, and
+/// [`Ext3`](crate::layout::Ext3) the places of files. The order, and calls of 32 KiB, are from GNU grep 2.5. Trust:
+/// high for the pattern of a call, moderate for the tree, low for the processor's time, which is assumed.
+///
+/// Open: the way in which the copies were made (`written`). If a copy was unpacked from an archive, the files of a
+/// directory lie near each other and are read out of order. If a program copied in the order of the list, within a file
+/// system, the files are read in the order in which they lie. The drive's read-ahead decides which copy is read faster,
+/// and by how much.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -29,19 +30,18 @@ use std::sync::Arc;
     serde(default)
 )]
 pub struct GrepSpec {
-    /// How many instances, each a program of one process with a copy of its own; 1 to 4096, default
-    /// 2.
+    /// Instances, each a program of one process with a copy of its own; 1 to 4096, default 2.
     pub instances: u32,
     /// Files of the tree; 1 to 10 million, default 29,100.
     pub files: u32,
     /// Directories of the tree; 1 to 1 million, default 1,760.
     pub directories: u32,
-    /// Half of the files are smaller; default 5,600 bytes.
+    /// Median size of the files; default 5,600 bytes.
     pub median: Bytes,
     /// Standard deviation of the logarithm of the sizes; 0 to 3, default 1.27, which makes the mean
     /// 12.5 KB.
     pub spread: f64,
-    /// In which order each copy was written; default [`Written::Unpacked`].
+    /// Order in which each copy was written; default [`Written::Unpacked`].
     pub written: Written,
     /// Share of the file system that was taken before, in pieces, 0 to 0.95; default 0, a fresh one.
     pub aged: f64,
@@ -57,9 +57,9 @@ pub struct GrepSpec {
     pub partition: Bytes,
     /// Bytes from the end of a partition to the beginning of the next; default 50 GB.
     pub gap: Bytes,
-    /// Where on the disk the first partition begins; default 0.
+    /// Place of the first partition on the disk; default 0.
     pub start: Bytes,
-    /// Share of the files and directories that there are, more than 0 to 1, default 1.
+    /// Factor for the numbers of files and directories, more than 0 to 1; default 1.
     pub scale: f64,
 }
 
@@ -87,13 +87,13 @@ impl Default for GrepSpec {
 }
 
 impl GrepSpec {
-    /// Lays down the trees. The copies are of one tree, which the seed fixes with everything else that
-    /// is random. There is room for `room` steps that are planned ahead.
+    /// Lays out the trees, which are copies of one tree. The seed fixes the tree and all other random choices. There is
+    /// room for `room` planned steps.
     ///
     /// # Errors
     ///
-    /// If a number is out of range, a tree does not fit into its partition, the partitions do not fit
-    /// on the disk, or there are more steps.
+    /// If a number is out of range, a tree does not fit into its partition, the partitions do not fit on the disk, or
+    /// there are more than `room` steps.
     pub(super) fn lay(
         &self,
         disk: DiskSize,
@@ -159,15 +159,15 @@ impl GrepSpec {
                     }
                 }
             }
-            // Of directories there are so few that they cannot be too many.
+            // Directories are so few that their steps always fit.
             planned = room.min(planned + jobs.len() as u64);
             copies.push(Part::new(files, [jobs]));
         }
         Ok(copies)
     }
 
-    /// Adds the trees and processes to a host; programs are numbered from `program` on. Returns the
-    /// number behind the last.
+    /// Adds the trees and processes to a host; programs are numbered from `program` on. Returns the number behind the
+    /// last program.
     ///
     /// # Errors
     ///
@@ -190,13 +190,13 @@ impl GrepSpec {
     }
 }
 
-/// One thing to read; files by their index.
+/// One block or part of a file to read. Files are named by index.
 pub(super) enum GrepJob {
     Block(Lba),
     Read(u32, u64, u64),
 }
 
-/// Reads one thing after the other, and works on what it read of files.
+/// Reads blocks and files one after the other, and works on the data of files.
 struct Search {
     jobs: Arc<[GrepJob]>,
     ids: Arc<[FileId]>,

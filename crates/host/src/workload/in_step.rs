@@ -56,9 +56,9 @@ impl FullSeqSpec {
 
 /// `seq-rand`: as [`FullSeqSpec`], but every second phase reads random blocks.
 ///
-/// A phase of `phase` bytes reads in sequence, and the next phase reads blocks at random. The program ends after as many
-/// bytes as the file has. A sequential phase begins at the byte whose number is the bytes read so far. A random block is
-/// any block of the file with the same probability, read before or not.
+/// A phase of `phase` bytes reads in sequence, and the next phase reads blocks at random. The program ends when it has
+/// read as many bytes as the file has. A sequential phase begins at the offset that equals the number of bytes read so
+/// far. A random block is any block of the file with the same probability, read before or not.
 ///
 /// Rests on: the same paper, section 2: 500 MB of each kind in turn, blocks of 64 KiB, eight processes. Trust: high for
 /// these. Open: whether random places are multiples of a block, and whether a block is read twice.
@@ -184,7 +184,7 @@ impl Behaviour for InStep {
     fn next(&mut self) -> Step {
         let blocks = self.size.div_ceil(self.read);
         loop {
-            // All come to the last call, also those for which no block is left.
+            // All processes come to the last call, also processes that have no block left.
             let round = self.next / self.processes * self.processes;
             if round >= blocks {
                 return Step::Exit;

@@ -7,13 +7,15 @@ use std::iter::once;
 
 /// `ior-mpi-io`: processes write a checkpoint together, read a part of a file each, and write another checkpoint.
 ///
-/// Each process reads its part from beginning to end in small calls. A checkpoint is written as [`FullSeqSpec`](super::FullSeqSpec) reads: process i of P writes block i + jP at call j, and all meet before
-/// each call. The second checkpoint lies behind the first. Nothing is flushed.
+/// Each process reads its part from beginning to end in small calls. A checkpoint is written in the order in which
+/// [`FullSeqSpec`](super::FullSeqSpec) reads. Process i of P writes block i + jP at call j, and all processes meet
+/// before each call. The second checkpoint lies behind the first. Nothing is flushed.
 ///
-/// Rests on: the U-Shape paper (Zhang, Davis and Jiang, SC 2011), sections 4.1.2 and 4.3. It has eight processes, a file
-/// of 2 GB, calls of 32 KiB "at the same relative offset in each process's access scope", and checkpoints of 2 GB in
-/// sequence on a partition of their own. Calls are in step by default, as collective calls are. IOR has no barrier
-/// between independent calls. Trust: high for the pattern, low for the step. Open: how the paper copied its checkpoints, and in which calls.
+/// Rests on: the U-Shape paper (Zhang, Davis and Jiang, SC 2011), sections 4.1.2 and 4.3. The paper describes eight
+/// processes, a file of 2 GB, and calls of 32 KiB "at the same relative offset in each process's access scope". The
+/// checkpoints of 2 GB are in sequence, on a partition of their own. Calls are in step by default, as collective calls
+/// are. IOR has no barrier between independent calls. Trust: high for the pattern, low for the step. Open: how the
+/// paper copied its checkpoints, and in which calls.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -27,7 +29,7 @@ pub struct IorSpec {
     pub size: Bytes,
     /// Bytes of each call of reading; default 32 KiB.
     pub read: Bytes,
-    /// True: all processes meet before each call of reading; default true.
+    /// True if all processes meet before each call of reading; default true.
     pub in_step: bool,
     /// Bytes of each checkpoint; default 2 GiB. Zero: no checkpoints.
     pub checkpoint: Bytes,

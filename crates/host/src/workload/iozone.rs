@@ -8,24 +8,25 @@ use headtime_units::Bytes;
 use headtime_workload::Random;
 use std::sync::Arc;
 
-/// Tells the random numbers of this benchmark from those of other things.
+/// Separates the random numbers of this benchmark from all others.
 const PURPOSE: u64 = 68;
 
 /// `iozone`: instances of `iozone -a`, each with a file of its own that is made anew for each size of file and record.
 ///
-/// For each size of the file from `file_low` to `file_high`, doubled each time, and for each size of a record from
-/// `record_low` to `record_high` (no larger than the file), it writes the file, writes it again, reads it twice, reads
-/// and writes records at random, reads it backwards, writes the first record as often as there are records, reads in
-/// strides of 17 records, writes it twice and reads it twice through the C library, and deletes it. Where it has written,
-/// `fsync` comes before the next test.
+/// File sizes double from `file_low` to `file_high`, and record sizes double from `record_low` to `record_high`. No
+/// record is larger than the file. For each pair of sizes, the program writes the file, writes it again, and reads it
+/// twice. The program then reads and writes records at random, and reads the file backwards. Next, the program writes
+/// the first record as often as there are records, and reads in strides of 17 records. At last, the program writes the
+/// file twice and reads it twice through the C library, and deletes the file. Each test that writes ends with `fsync`.
 ///
 /// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), Table VI: automatic mode, default
-/// parameters; section 5.1: "varying the size from 64KB to 512KB". The program's own default goes to 512 MB;
-/// what the paper says is the default here. The manual of Iozone 3 for the tests and for records from 4 KiB to 16 MiB, the
-/// columns of its reports for the order; from memory of its source `fsync` and `crossover`. Trust: high for the tests, moderate for
-/// their order and `fsync`, low for how far the sizes went and for where the file lies: in one piece. Open: how many instances.
+/// parameters. Section 5.1 says "varying the size from 64KB to 512KB". The program's own default goes to 512 MB. The
+/// default here follows the paper. The tests, and records from 4 KiB to 16 MiB, are from the manual of Iozone 3. The
+/// order is from the columns of the program's reports. `fsync` and `crossover` are from memory of the source. Trust:
+/// high for the tests, moderate for their order and `fsync`, low for the largest size and for the place of the file,
+/// which lies in one piece. Open: the number of instances.
 ///
-/// Which records come at random is drawn anew each time.
+/// Random records are drawn anew in each pass.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -33,23 +34,23 @@ const PURPOSE: u64 = 68;
     serde(default)
 )]
 pub struct IozoneSpec {
-    /// How many instances, each a program of one process; 1 to 4096, default 1.
+    /// Instances, each a program of one process; 1 to 4096, default 1.
     pub instances: u32,
     /// Bytes of the smallest file; default 64 KiB. At least a page.
     pub file_low: Bytes,
-    /// No file is larger; default 512 KiB, at most 1 TiB. At least `file_low`.
+    /// Largest size of a file; default 512 KiB, at most 1 TiB. At least `file_low`.
     pub file_high: Bytes,
     /// Bytes of the smallest record; default 4 KiB. At least 512 bytes.
     pub record_low: Bytes,
-    /// No record is larger; default 16 MiB, at most 1 GiB. At least `record_low`.
+    /// Largest size of a record; default 16 MiB, at most 1 GiB. At least `record_low`.
     pub record_high: Bytes,
-    /// In larger files records below 64 KiB are left out; default 16 MiB.
+    /// Size of a file above which records below 64 KiB are left out; default 16 MiB.
     pub crossover: Bytes,
-    /// Bytes from the end of the largest file of an instance to the beginning of the next one's; default 0.
+    /// Bytes from the end of the largest file of an instance to the beginning of the next instance's file; default 0.
     pub gap: Bytes,
-    /// Where on the disk the first file begins; default 0.
+    /// Place of the first file on the disk; default 0.
     pub start: Bytes,
-    /// Share of `file_high` up to which sizes go, more than 0 to 1, default 1. `file_low` is done in any case.
+    /// Factor for `file_high`, more than 0 to 1; default 1. The size `file_low` is done in any case.
     pub scale: f64,
 }
 
@@ -72,15 +73,15 @@ impl Default for IozoneSpec {
 /// The smallest record in files above the crossover.
 const LARGE_RECORD: u64 = 64 << 10;
 
-/// Records from one to the next of the test in strides.
+/// Records from one call to the next in the strided test.
 const STRIDE: u64 = 17;
 
 /// Bytes of a call of the C library's stream.
 const STREAM: u64 = 4096;
 
 impl IozoneSpec {
-    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the number behind
-    /// the last. The seed fixes which records come at random.
+    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the number behind the
+    /// last program. The seed fixes the random records.
     ///
     /// # Errors
     ///
@@ -141,7 +142,7 @@ fn doubled(low: Bytes, high: Bytes) -> impl Iterator<Item = u64> {
         .take_while(move |size| *size <= high.0)
 }
 
-/// All tests with a file of this size in records of that.
+/// All tests with one size of the file and one size of the records.
 fn tests(file: FileId, size: u64, record: u64) -> Vec<Work> {
     let files: Arc<[FileId]> = [file].into();
     let read = |call, way| Pass {
@@ -244,7 +245,7 @@ mod tests {
             .iter()
             .position(|step| *step == Step::Forget(file))
             .unwrap();
-        // Four passes of 16 calls through the C library, two of which end with a sync.
+        // Four passes of 16 calls through the C library. The two writing passes end with a sync.
         assert_eq!(forget, 22 + 4 * 16 + 2);
         // The whole file in one record is next, and nothing after it: no record is larger than the file.
         let len = 64 << 10;

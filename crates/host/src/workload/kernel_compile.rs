@@ -7,7 +7,7 @@ use crate::layout::{self, BLOCK_BYTES, Ext3, LayoutError, Tree, TreeDirectory, T
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::Random;
 
-/// Tells the random numbers of this benchmark from those of other things.
+/// Separates the random numbers of this benchmark from all others.
 const PURPOSE: u64 = 80;
 /// Bytes of a name that the compiler makes.
 const NAME_BYTES: u32 = 14;
@@ -16,33 +16,37 @@ const WRITE: u64 = 4096;
 /// Processor time of the linker for each KiB that it reads, and of the deletion of a file.
 const LINK_KIB: Nanos = Nanos::from_micros(10);
 const REMOVAL: Nanos = Nanos::from_micros(20);
-/// The kernel is linked so often (twice to find out where its symbols are), and this share of its objects is left.
+/// Number of links of the kernel, and size of the kernel as a share of its objects. Two links only find the places of
+/// the symbols.
 const IMAGES: u32 = 3;
 const IMAGE_SHARE: f64 = 0.6;
 
 /// `kernel-compile`: `make -j 4; make clean` in the sources of Linux 2.6.22.
 ///
-/// The tree is on the disk, and nothing is in memory. Sources are compiled directory by directory: the compiler
-/// reads the source and the headers that it includes, whole files at a time, works, and writes an object and a list of what
-/// the object depends on. A header is in memory after its first use. When a directory and those below it are done,
-/// their objects are linked into one; the last of these is the kernel. `make clean` goes through all directories of
-/// the tree and deletes what was made.
+/// At the start the tree is on the disk, and nothing is in memory. Sources are compiled directory by directory. The
+/// compiler reads the source and its headers, whole files at a time. Then the compiler works, and writes an object and
+/// the object's list of dependencies. A header is in memory after its first use. When a directory and its
+/// subdirectories are done, their objects are linked into one object. The last link makes the kernel. `make clean` goes
+/// through all directories of the tree and deletes the files that were made.
 ///
 /// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), Table VI, for the command and the
-/// version; published counts for the files of that version (22,411, with 8.5 million lines); the makefiles of the
-/// kernel for what is written, for the linking in each directory, for the three links of the kernel and for the clean-up;
-/// [`TreeSpec`] for the shape of the tree; [`Ext3`] for where files lie. Trust: high for the pattern, moderate for the tree.
+/// version. The number of files is from published counts of that version (22,411, with 8.5 million lines). The
+/// makefiles of the kernel give the written files, the link in each directory, the three links of the kernel, and the
+/// clean-up. [`TreeSpec`] gives the shape of the tree, and [`Ext3`] the places of files. Trust: high for the pattern,
+/// moderate for the tree.
 ///
-/// Objects are a quarter of their sources: a default kernel for m68k has 3.6 MB of text and data (2.6.28, published), 1,600 sources
-/// have 32 MB, and relocations and symbols about double an object (trust: low). The kernel keeps symbols and
-/// loses relocations. The larger half of the files of a directory are its sources: by the law of the sizes those
-/// have 20 KB in the mean, the real ones about 19. Assumed: how many sources the default configuration has, how many headers
-/// each includes, the list of what an object depends on, and the processor's time (trust: low).
+/// An object has a quarter of its source's size. A default kernel for m68k has 3.6 MB of text and data (2.6.28,
+/// published), and 1,600 sources have 32 MB. Relocations and symbols about double an object (trust: low). The kernel
+/// keeps symbols and loses relocations. The larger half of a directory's files are its sources. By the law of the
+/// sizes, these files have 20 KB in the mean, and real sources have about 19 KB.
 ///
-/// Simplified: which process compiles which source is fixed, each taking its turn, and a directory is linked by
-/// who compiled the last of it, from objects that are taken to be in memory: another may still be writing one.
-/// Processors are shared evenly at all times. The compiler's own files are in memory,
-/// and it makes no temporary ones (`-pipe`).
+/// Assumed: the number of sources in the default configuration, the number of headers that each includes, the lists of
+/// dependencies, and the processor's time (trust: low).
+///
+/// Simplified: processes compile the sources in fixed turns. The process that compiled the last source of a directory
+/// links the directory. The objects are assumed to be in memory, although another process may still be writing one.
+/// Processors are shared evenly at all times. The compiler's own files are in memory, and the compiler makes no
+/// temporary files (`-pipe`).
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -50,39 +54,40 @@ const IMAGE_SHARE: f64 = 0.6;
     serde(default)
 )]
 pub struct KernelCompileSpec {
-    /// How many processes compile at a time, of one program; 1 to 4096, default 4.
+    /// Processes of one program that compile at the same time; 1 to 4096, default 4.
     pub jobs: u32,
-    /// How many processors they share; 1 to 4096, default 2, the paper's. Their times are that much longer.
+    /// Processors that the processes share; 1 to 4096, default 2 as in the paper. If processors are fewer than
+    /// processes, processor times are longer in proportion.
     pub processors: u32,
     /// Files of the tree; 1 to 10 million, default 22,411.
     pub files: u32,
     /// Directories of the tree; 1 to 1 million, default 1,300.
     pub directories: u32,
-    /// Half of the files are smaller; default 5,000 bytes.
+    /// Median size of the files; default 5,000 bytes.
     pub median: Bytes,
     /// Standard deviation of the logarithm of the sizes; 0 to 3, default 1.27, which makes the mean 11.2 KB.
     pub spread: f64,
-    /// How many files are compiled; 1 to 10 million, default 1,600. Fewer if the tree has not as many sources.
+    /// Files to compile; 1 to 10 million, default 1,600. If the tree has fewer sources, fewer are compiled.
     pub sources: u32,
-    /// How many files are headers for all; 0 to 10 million, default 1,500. They fill directories of their own.
+    /// Files that are headers for all sources; 0 to 10 million, default 1,500. Headers fill directories of their own.
     pub headers: u32,
-    /// How many of them a source includes in the mean; default 300, at most all. The more popular a header is, the more
-    /// likely: the first c are in every source, and the chance of the n-th behind falls as c/n.
+    /// Mean number of headers that a source includes; default 300, at most `headers`. The c most popular headers are in
+    /// every source. The probability of a less popular header, with rank n, falls as c/n.
     pub includes: u32,
-    /// Bytes of an object for each of its source, more than 0 to 100; default 0.25.
+    /// Bytes of an object for each byte of its source, more than 0 to 100; default 0.25.
     pub object_share: f64,
-    /// Bytes of the list of what an object depends on; default 16 KiB, at most 1 GiB.
+    /// Bytes of an object's list of dependencies; default 16 KiB, at most 1 GiB.
     pub depends: Bytes,
-    /// Processor time of a compilation; default 90 ms, and more for each KiB of the source, default 8 ms.
+    /// Processor time of a compilation, default 90 ms, and additional time for each KiB of the source, default 8 ms.
     pub source_cpu: Nanos,
     pub kib_cpu: Nanos,
-    /// Whether what was made is deleted at the end; default yes.
+    /// True if the files that were made are deleted at the end; default true.
     pub clean: bool,
     /// Bytes of the partition; default 2 GiB.
     pub partition: Bytes,
-    /// Where on the disk it begins; default 0.
+    /// Place of the partition on the disk; default 0.
     pub start: Bytes,
-    /// Share of the files, directories, sources and headers that there are, more than 0 to 1, default 1.
+    /// Factor for the numbers of files, directories, sources and headers, more than 0 to 1; default 1.
     pub scale: f64,
 }
 
@@ -111,12 +116,12 @@ impl Default for KernelCompileSpec {
 }
 
 impl KernelCompileSpec {
-    /// Lays down the tree, and works out what each process does; there is room for `room` steps in all.
+    /// Lays out the tree, and plans the steps of each process. There is room for `room` steps in all.
     ///
     /// # Errors
     ///
-    /// If a number is out of range, the tree and what is made does not fit into the partition, the partition does not
-    /// fit on the disk, or there are more steps.
+    /// If a number is out of range, or there are more than `room` steps. If the tree and the files to be made do not
+    /// fit into the partition, or the partition does not fit on the disk.
     pub(super) fn lay(
         &self,
         disk: DiskSize,
@@ -176,18 +181,19 @@ impl KernelCompileSpec {
     }
 }
 
-/// Which headers a source includes: the first `core` always, and so many others, of which the chance falls as one over
-/// the rank.
+/// Law of the headers that a source includes. The first `core` headers are always included. `others` more headers are
+/// drawn, and the probability of a header falls as one over its rank.
 struct Popularity {
     core: usize,
     others: usize,
-    /// Where ranks are drawn from: the first, and the logarithm of how much larger the last is.
+    /// Range of drawn ranks: the first rank, and the logarithm of the ratio of the last rank to the first.
     first: f64,
     reach: f64,
 }
 
 impl Popularity {
-    /// Of so many headers, `mean` in the mean: c + c ln(headers / c), where c is the core.
+    /// Law for `headers` headers, with `mean` includes of a source: `mean` = c + c ln(headers / c), where c is the
+    /// core.
     fn new(headers: usize, mean: f64) -> Popularity {
         let headers = headers as f64;
         let of = |c: f64| c + c * libm::log(headers / c);
@@ -213,27 +219,27 @@ impl Popularity {
     }
 }
 
-/// Which of a directory's files are compiled, and what else is read there.
+/// Files of a directory that are compiled, and the makefile, which is read.
 #[derive(Clone, Default)]
 struct Sources {
     compiled: Vec<u32>,
     makefile: Option<u32>,
 }
 
-/// What has been made, and what is left to do.
+/// State of the planning.
 struct Build<'a> {
     spec: &'a KernelCompileSpec,
     tree: &'a Tree,
     planner: Planner,
     random: Random,
-    /// Of each file of the tree, its index in the planner.
+    /// Index in the planner of each file of the tree, if the file was read.
     known: Vec<Option<u32>>,
     sources: Vec<Sources>,
-    /// The most popular first, and the source that included each last.
+    /// Headers, the most popular first, and the last source that included each header.
     headers: Vec<u32>,
     included: Vec<u32>,
     popularity: Popularity,
-    /// What each process does, and whose turn it is.
+    /// Steps of each process, and number of the process that has its turn.
     processes: Vec<Vec<Job>>,
     turn: usize,
     made: Vec<u32>,
@@ -304,7 +310,7 @@ impl<'a> Build<'a> {
     }
 
     fn run(mut self) -> Result<Part<Job>, Unplanned> {
-        // Directories on the way down, how many of their entries were seen, and the objects for their link.
+        // Directories on the way down, with the number of entries that were visited, and the objects to link.
         let mut path = vec![(0, 0, Vec::new())];
         self.compile_all(0, &mut path[0].2)?;
         while let Some((directory, seen, objects)) = path.last_mut() {
@@ -334,7 +340,7 @@ impl<'a> Build<'a> {
         Ok(Part::new(self.planner.into_files(), self.processes))
     }
 
-    /// Compiles what is in a directory.
+    /// Plans the compilation of a directory's sources.
     fn compile_all(&mut self, directory: usize, objects: &mut Vec<u32>) -> Result<(), Unplanned> {
         let Sources { compiled, makefile } = std::mem::take(&mut self.sources[directory]);
         if compiled.is_empty() {
@@ -358,7 +364,7 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Reads the headers that a source includes, each once.
+    /// Plans reads of the headers that a source includes, each once.
     fn include(&mut self, source: u32) {
         for rank in 0..self.popularity.core {
             self.read(self.headers[rank]);
@@ -374,20 +380,20 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Links objects to one, of which this share is left, in a directory.
+    /// Plans a link of objects into one, in a directory. The result has `share` of the objects' size.
     fn link(&mut self, directory: usize, objects: &[u32], share: f64) -> Result<u32, Unplanned> {
         let sizes = objects.iter();
         let sizes = sizes.map(|object| self.planner.files[*object as usize].layout.size);
         let size = sizes.sum();
         self.work(of_kib(LINK_KIB, size));
         let linked = self.make(directory, (size as f64 * share) as u64)?;
-        // Who compiled the last of it does it.
+        // The process that compiled the last source makes the link.
         self.turn += self.processes.len() - 1;
         self.end_turn()?;
         Ok(linked)
     }
 
-    /// Links the kernel when everybody is done.
+    /// Plans the links of the kernel, after all processes are done.
     fn link_kernel(&mut self, objects: &[u32]) -> Result<(), Unplanned> {
         if objects.is_empty() {
             return Ok(());
@@ -407,7 +413,7 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// Goes through the tree and deletes what was made.
+    /// Plans the clean-up: all directories are read, and the files that were made are deleted.
     fn clean(&mut self) -> Result<(), Unplanned> {
         self.turn = 0;
         for directory in 0..self.tree.directories.len() {
@@ -420,7 +426,7 @@ impl<'a> Build<'a> {
         self.end_turn()
     }
 
-    /// Reads a directory.
+    /// Plans the reading of a directory.
     fn list(&mut self, directory: usize) {
         let inode = self.tree.directories[directory].inode_block;
         self.planner.jobs.push(Job::Load(inode));
@@ -429,7 +435,7 @@ impl<'a> Build<'a> {
         self.planner.jobs.extend(blocks.map(Job::Load));
     }
 
-    /// Reads a file of the tree. Its name and inode are looked up for the first reader alone.
+    /// Plans the reading of a file of the tree. The name and inode are looked up for the first reader only.
     fn read(&mut self, file: u32) {
         let known = self.known[file as usize].unwrap_or_else(|| {
             let found = &self.tree.files[file as usize];
@@ -447,7 +453,8 @@ impl<'a> Build<'a> {
         self.planner.read(known);
     }
 
-    /// A process of its own makes a file, which begins where its number says.
+    /// Plans the creation of a file. A new process makes each file, and the number of this process decides where the
+    /// file begins.
     fn make(&mut self, directory: usize, size: u64) -> Result<u32, LayoutError> {
         self.planner.fs.set_writer(self.random.bits());
         let hash = || self.random.bits();
@@ -459,7 +466,7 @@ impl<'a> Build<'a> {
         Ok(made)
     }
 
-    /// Works for so long, longer if there are fewer processors than processes.
+    /// Plans processor time, which is longer if there are fewer processors than processes.
     fn work(&mut self, cpu: Nanos) {
         let (jobs, processors) = (self.spec.jobs.into(), self.spec.processors.into());
         let shared = cpu.as_nanos().saturating_mul(u64::max(jobs, processors)) / processors;
@@ -470,7 +477,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Gives what has been planned to the process whose turn it is; the next has its turn then.
+    /// Gives the planned steps to the process that has its turn. The next process has the next turn.
     fn end_turn(&mut self) -> Result<(), Unplanned> {
         let turn = self.turn % self.processes.len();
         self.turn = turn + 1;
@@ -481,7 +488,7 @@ impl<'a> Build<'a> {
     }
 }
 
-/// The files of a directory, in the order in which it is listed.
+/// Files of a directory, in the order of a listing.
 fn files_of(directory: &TreeDirectory) -> impl Iterator<Item = u32> + '_ {
     directory.entries.iter().filter_map(|entry| match entry {
         layout::Entry::File(file) => Some(*file),
@@ -496,7 +503,7 @@ mod tests {
     use crate::workload::tests::{builder, steps};
     use crate::{File, HostBuilder, Step};
 
-    /// A tree of 500 files in 20 directories, of which 60 are compiled.
+    /// A tree of 500 files in 20 directories, with 60 sources to compile.
     fn small() -> KernelCompileSpec {
         KernelCompileSpec {
             files: 500,
@@ -575,7 +582,7 @@ mod tests {
         assert_eq!(often.iter().max(), Some(&60));
         let headers = often.iter().filter(|often| **often > 1).count();
         assert!((60..=100).contains(&headers), "{headers}");
-        // 30 for each source, less those that were drawn twice, and the sources and makefiles.
+        // 30 headers for each source, less headers that were drawn twice, plus the sources and makefiles.
         let reads: u32 = often.iter().sum();
         assert!((60 * 26..60 * 33).contains(&reads), "{reads}");
     }
@@ -634,7 +641,7 @@ mod tests {
         let mut random = Random::keyed(1, 1, 1);
         let draws: Vec<usize> = (0..20_000).map(|_| law.draw(&mut random)).collect();
         assert!(draws.iter().all(|rank| (75..1_500).contains(rank)));
-        // As many on each side of the geometric mean of both ends; five standard errors.
+        // Half of the draws are below the geometric mean of both ends, within five standard errors.
         let below = draws.iter().filter(|rank| **rank < 335).count();
         assert!(below.abs_diff(10_000) < 354, "{below}");
         let all = Popularity::new(100, 100.0);

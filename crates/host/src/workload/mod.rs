@@ -1,10 +1,10 @@
 //! Benchmarks: programs that make a [`Host`](crate::Host) issue the requests of real benchmarks.
 //!
-//! Each has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper
-//! (Xu and Jiang, FAST 2011, sections 3.3 and 3.4). `small-files` has the defaults of Lumb, Schindler and Ganger
-//! (FAST 2002). The source of the six before `replay` is the U-Shape paper (Zhang, Davis and Jiang, SC 2011).
-//! The source of the others is the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010).
-//! Each struct names its sources. The steps of a process are a function of these numbers and a seed, not of time.
+//! Each benchmark has a struct of plain numbers. The first seven have the defaults of the Stream Scheduling paper (Xu
+//! and Jiang, FAST 2011, sections 3.3 and 3.4). `small-files` has the defaults of Lumb, Schindler and Ganger (FAST
+//! 2002). The source of the six before `replay` is the U-Shape paper (Zhang, Davis and Jiang, SC 2011). The source of
+//! the others is the NCQ paper (Yu, Shin, Eom and Yeom, ACM TOS 6(1), 2010). Each struct names its sources. The steps
+//! of a process are a function of these numbers and a seed, not of time.
 //!
 //! | name | struct | programs |
 //! |---|---|---|
@@ -29,9 +29,9 @@
 //! | `s3asim` | [`S3aSimSpec`] | one |
 //! | `replay` | [`ReplaySpec`] | one, a process for each device of a trace |
 //!
-//! `scale` makes a run shorter: it multiplies what is read (file sizes, numbers of files and
-//! transactions), never the distances, the sizes of single requests or the times. Rates at a smaller
-//! scale differ where a start-up or a full cache matters, so results of the paper are reproduced at 1.
+//! `scale` makes a run shorter. The factor multiplies file sizes, and numbers of files and transactions. Distances,
+//! sizes of single requests, and times stay as they are. Rates at a smaller scale differ where a start-up or a full
+//! cache matters, so results of the paper are reproduced at 1.
 
 mod backup;
 mod bonnie;
@@ -148,7 +148,7 @@ impl BenchmarkSpec {
     ///
     /// # Errors
     ///
-    /// If there is none.
+    /// If no benchmark has this name.
     pub fn from_name(name: &str) -> Result<BenchmarkSpec, BenchmarkError> {
         Ok(match name {
             "par-read" => BenchmarkSpec::ParRead(ParReadSpec::default()),
@@ -204,13 +204,13 @@ impl BenchmarkSpec {
         }
     }
 
-    /// Returns true if the benchmark goes on until all others have ended.
+    /// Returns true if the benchmark runs until all other benchmarks have ended.
     pub fn is_endless(&self) -> bool {
         matches!(self, BenchmarkSpec::Backup(_))
     }
 
-    /// Returns true if the benchmark runs on the nodes of a [cluster](crate::cluster). Such a benchmark
-    /// has files of one extent, and needs neither metadata nor workers of a host.
+    /// Returns true if the benchmark runs on the nodes of a [cluster](crate::cluster). These benchmarks have files of
+    /// one extent, and need neither metadata nor workers of a host.
     pub fn is_for_clusters(&self) -> bool {
         !matches!(
             self,
@@ -223,18 +223,18 @@ impl BenchmarkSpec {
         )
     }
 
-    /// Works out what is the same on every host with this disk. The seed fixes everything random
-    /// about it.
+    /// Computes the part of the benchmark that is the same on every host with this disk. The seed fixes all random
+    /// choices.
     ///
     /// # Errors
     ///
-    /// If one of its numbers is out of range, or its data does not fit on the disk, as far as that is
-    /// found out here.
+    /// If a number is out of range, or the data does not fit on the disk. Most benchmarks are checked only in
+    /// [`BenchmarkSpec::add`].
     pub fn lay(&self, disk: DiskSize, seed: u64) -> Result<Laid, BenchmarkError> {
         self.lay_within(disk, seed, PLANNED_MAX)
     }
 
-    /// The same where there is room for `room` steps that are planned ahead.
+    /// As [`BenchmarkSpec::lay`], with room for `room` planned steps.
     fn lay_within(&self, disk: DiskSize, seed: u64, room: u64) -> Result<Laid, BenchmarkError> {
         Ok(Laid(match self {
             BenchmarkSpec::Grep(spec) => Lay::Grep(spec.lay(disk, seed, room)?.into()),
@@ -267,12 +267,12 @@ impl BenchmarkSpec {
         }))
     }
 
-    /// Adds its files and processes to a host. Its programs are numbered from `program` on; returns
-    /// the number behind the last. The seed fixes everything random about it.
+    /// Adds the benchmark's files and processes to a host. Programs are numbered from `program` on. Returns the number
+    /// behind the last program. The seed fixes all random choices.
     ///
     /// # Errors
     ///
-    /// If one of its numbers is out of range, or its data does not fit on the disk.
+    /// If a number is out of range, or the data does not fit on the disk.
     pub fn add(
         &self,
         builder: &mut HostBuilder,
@@ -283,7 +283,7 @@ impl BenchmarkSpec {
         self.add_laid(&laid, builder, program)
     }
 
-    /// Adds its files and processes to a host, as they were laid for a disk of its size.
+    /// Adds the benchmark's files and processes to a host, from a layout for a disk of the same size.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ impl BenchmarkSpec {
     ///
     /// # Panics
     ///
-    /// If they were laid for another benchmark.
+    /// If the layout is of another benchmark.
     pub fn add_laid(
         &self,
         laid: &Laid,
@@ -336,11 +336,11 @@ pub struct Laid(Lay);
 #[derive(Clone)]
 enum Lay {
     Grep(Arc<[Part<grep::GrepJob>]>),
-    /// Of the benchmark with this name.
+    /// Planned steps of the benchmark with this name.
     Planned(&'static str, Arc<[Part<planned::Job>]>),
     /// Requests of each device of a trace.
     Traced(Arc<[Arc<[Traced]>]>),
-    /// Nothing that takes time.
+    /// No layout yet, only the seed. Files and steps take little time to compute later.
     Soon(u64),
 }
 

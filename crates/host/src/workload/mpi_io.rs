@@ -8,28 +8,30 @@ use headtime_workload::Random;
 /// `mpi-io-test`: programs of several MPI processes that take turns in reading a file of PVFS2 block by
 /// block, as the disk of one data server sees them.
 ///
-/// A file is striped over the servers, one block to each in turn; a server's share of it is a file in
-/// one piece on its disk. Process p of P reads blocks p, p + P, p + 2P, .. and waits for each. Of these
-/// this server has those whose number it is modulo the servers; the others take their time elsewhere.
-/// With as many processes as servers, as in the paper, process p has all its blocks on server p: each
-/// program keeps exactly one process busy here, and the other servers do not matter.
+/// A file is striped over the servers, one block to each in turn. A server's share of a file is one piece on the
+/// server's disk. Process p of P reads blocks p, p + P, p + 2P, .. and waits for each. This server has the blocks whose
+/// number is a multiple of the number of servers. Blocks on other servers only take time. With as many processes as
+/// servers, as in the paper, process p has all its blocks on server p. Each program then keeps exactly one process busy
+/// here, and the other servers do not matter.
 ///
-/// Besides the server's work a block costs its process a request and an answer over the network,
-/// the transfer, and a wait for the client's link, which the other processes of the node use too.
-/// The server hands each request to a thread of its pool. The thread reads through the page cache,
-/// from the one descriptor that the server has open for the file.
+/// Besides the server's work, a block costs its process a request and an answer over the network, the transfer, and a
+/// wait for the client's link. The other processes of the node use the same link. The server hands each request to a
+/// thread of its pool. The thread reads through the page cache, from the one descriptor that the server has open for
+/// the file.
 ///
-/// Rests on: the paper (section 3.4) for programs, processes, servers, the block and the distances, and
-/// for the pool; gigabit Ethernet (64 KiB in 0.52 ms). Trust: high for the pattern at the disk, moderate
-/// for the network, low for the file's size: the paper says 10 GB and 1 GB in one paragraph, and 1 GB is
-/// taken. Left out: metadata, the server's own flow buffers, and a client that is late.
+/// Rests on: the paper (section 3.4) for programs, processes, servers, the block, the distances and the pool. Gigabit
+/// Ethernet moves 64 KiB in 0.52 ms. Trust: high for the pattern at the disk, moderate for the network, low for the
+/// file's size. The paper says 10 GB and 1 GB in one paragraph, and 1 GB is taken. Left out: metadata, the server's own
+/// flow buffers, and a client that is late.
 ///
-/// The network decides how much there is to gain, since a process asks for nothing while an answer is
-/// on its way. 0.2 ms for each message are assumed. Four nodes take what eight servers send: at the rate
-/// that comes out here under Noop, whatever the wait (20.5 MB/s from each server, 164 in all), a link of
-/// 125 MB/s is a third busy, where a transfer waits 0.13 ms for random others (M/D/1), and the two
-/// processes that a program has on a node often come together, which adds 0.26 ms. Hence 0.4 ms. A
-/// scheduler that loads the links more would make its processes wait longer: at twice the rate 0.7 ms.
+/// The network decides how much there is to gain, since a process asks for nothing while an answer is on its way. 0.2
+/// ms for each message are assumed.
+///
+/// The wait for the link is computed. Four nodes receive the data of eight servers. Under Noop each server sends 20.5
+/// MB/s here, with any wait, which makes 164 MB/s in all. A link of 125 MB/s is then a third busy, and a transfer waits
+/// 0.13 ms for random others (M/D/1). The two processes that a program has on a node often come together, which adds
+/// 0.26 ms. The sum is 0.4 ms. A scheduler that loads the links more would make processes wait longer: 0.7 ms at twice
+/// the rate.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -37,19 +39,19 @@ use headtime_workload::Random;
     serde(default)
 )]
 pub struct MpiIoSpec {
-    /// How many programs, each with a file of its own; 1 to 4096, default 4.
+    /// Programs, each with a file of its own; 1 to 4096, default 4.
     pub programs: u32,
-    /// Processes of each; 1 to 4096, default 8.
+    /// Processes of each program; 1 to 4096, default 8.
     pub processes: u32,
-    /// Servers that the files are striped over; 1 to 4096, default 8. This is the first of them.
+    /// Servers that the files are striped over; 1 to 4096, default 8. The simulated disk is on the first server.
     pub servers: u32,
-    /// Bytes of a block: of the stripes and of each call; default 64 KiB.
+    /// Bytes of a block, which is a stripe and a call; default 64 KiB.
     pub block: Bytes,
     /// Bytes of each file, on all servers together; default 1 GB.
     pub file: Bytes,
     /// Bytes from the end of a file's share to the beginning of the next on this disk; default 10 GB.
     pub gap: Bytes,
-    /// Where on the disk the first share begins; default 0.
+    /// Place of the first share on the disk; default 0.
     pub start: Bytes,
     /// Threads of the server; 1 to 4096, default 16 (assumed).
     pub workers: u32,
@@ -57,11 +59,11 @@ pub struct MpiIoSpec {
     pub latency: Nanos,
     /// Time that a block takes over the link; default 524 us: 64 KiB at 125 MB/s.
     pub transfer: Nanos,
-    /// Mean time that an answer waits for the client's link, exponential; default 0.4 ms. More makes
-    /// a process come later to its next block, and a disk that waits for it gain less.
+    /// Mean time that an answer waits for the client's link, exponential; default 0.4 ms. A longer wait makes a process
+    /// come later to its next block, so a disk that waits for the process gains less.
     pub link_wait: Nanos,
-    /// Time that a block takes at another server, its disk and all; default 4 ms. Counts only if
-    /// there are not as many processes as servers.
+    /// Time that a block takes at another server, including its disk; default 4 ms. The time counts only if there are
+    /// not as many processes as servers.
     pub elsewhere: Nanos,
     /// Share of each file that is read, more than 0 to 1, default 1.
     pub scale: f64,
@@ -88,9 +90,8 @@ impl Default for MpiIoSpec {
 }
 
 impl MpiIoSpec {
-    /// Adds the shares of the files, the server's pool and the processes that have blocks here to a
-    /// host; programs are numbered from `program` on. Returns the number behind the last. The seed fixes
-    /// the waits for links.
+    /// Adds the shares of the files, the server's pool and the processes that have blocks here to a host; programs are
+    /// numbered from `program` on. Returns the number behind the last program. The seed fixes the waits for links.
     ///
     /// # Errors
     ///
@@ -160,7 +161,7 @@ impl MpiIoSpec {
     }
 }
 
-/// Reads every so many blocks of a striped file.
+/// Reads every `stride`-th block of a striped file.
 struct Turns {
     file: FileId,
     block: u64,
@@ -169,27 +170,27 @@ struct Turns {
     stride: u64,
     /// The block that comes next.
     next: u64,
-    /// What the network adds to a block.
+    /// Network time of a block, without the wait for the link.
     here: Nanos,
     elsewhere: Nanos,
     link_wait: Nanos,
     random: Random,
     /// The part of `here` before the server.
     request: Nanos,
-    /// Whether the request for the next block is at the server.
+    /// True if the request for the next block has reached the server.
     told: bool,
     /// The answer that is on its way.
     answer: Option<Nanos>,
 }
 
 impl Turns {
-    /// How long the next answer waits for the link.
+    /// Draws the time that the next answer waits for the link.
     fn wait(&mut self) -> Nanos {
         let mean = self.link_wait.as_nanos() as f64;
         Nanos::from_nanos((mean * self.random.exponential()) as u64)
     }
 
-    /// Returns true if any of its blocks is on this server.
+    /// Returns true if any block of the process is on this server.
     fn comes_here(&self) -> bool {
         (self.next..self.blocks)
             .step_by(self.stride as usize)
@@ -205,7 +206,7 @@ impl Behaviour for Turns {
         {
             return Step::Think(answer);
         }
-        // Blocks of other servers, all that come before one of this.
+        // Blocks on other servers, up to the next block on this server.
         let mut away = 0_u64;
         while self.next < self.blocks && !self.next.is_multiple_of(self.servers) {
             away += 1;

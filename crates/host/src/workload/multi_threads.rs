@@ -8,18 +8,17 @@ use headtime_units::Bytes;
 /// `multi-threads`: processes of several threads; each thread reads the beginning of every segment of
 /// a file of its own, and the threads of a process meet after every few calls.
 ///
-/// Rests on: the paper's own description (section 3.4): four processes with two threads, files of
-/// 40 MB, the first 4 KB of every segment of 16 KB from beginning to end, 100 MB between the files of
-/// a process and 50 GB between those of adjacent processes, threads that synchronise after every
-/// five requests of each. Trust: high for the pattern. Open: what a distance is measured between
-/// (beginnings are taken), and how a call comes to be a request.
+/// Rests on: the paper's own description (section 3.4). Four processes have two threads each, and files have 40 MB. A
+/// thread reads the first 4 KB of every segment of 16 KB from beginning to end. There are 100 MB between the files of a
+/// process, and 50 GB between files of adjacent processes. Threads synchronise after every five requests of each.
+/// Trust: high for the pattern. Open: the end points of a distance (beginnings are taken), and the way from a call to a
+/// request.
 ///
-/// Through the page cache of Linux 2.6.31 the strides would be lost: the first call, at the beginning of
-/// the file, opens a window of four pages, which is a whole segment, and the second call is where the next
-/// window is expected; so every page is read, in growing windows. The paper's account of its own result
-/// (a scheduler serves a thread call by call until that waits for the other, and then waits in vain) has
-/// one request of 4 KB for each call. So calls pass by the page cache by default; `direct = false` shows
-/// the other reading.
+/// Through the page cache of Linux 2.6.31 the strides would be lost. The first call, at the beginning of the file,
+/// opens a window of four pages, which is a whole segment. The second call is where the next window is expected. So
+/// every page is read, in growing windows. The paper's account of its own result has one request of 4 KB for each call.
+/// In this account, a scheduler serves a thread call by call until the thread waits for the other, and then waits in
+/// vain. So calls bypass the page cache by default. `direct = false` shows the other reading of the paper.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -27,9 +26,9 @@ use headtime_units::Bytes;
     serde(default)
 )]
 pub struct MultiThreadsSpec {
-    /// How many processes, each a program of its own; 1 to 4096, default 4.
+    /// Processes, each a program of its own; 1 to 4096, default 4.
     pub processes: u32,
-    /// Threads of each, each with a file of its own; 1 to 4096, default 2.
+    /// Threads of each process, each with a file of its own; 1 to 4096, default 2.
     pub threads: u32,
     /// Bytes of each file; default 40 MB.
     pub file: Bytes,
@@ -37,17 +36,17 @@ pub struct MultiThreadsSpec {
     pub segment: Bytes,
     /// Bytes of each call, at the beginning of a segment; default 4 KiB.
     pub read: Bytes,
-    /// Calls of each thread after which the threads of a process meet; default 5. More lets one
-    /// thread run further ahead of the others. Zero means never.
+    /// Calls of each thread after which the threads of a process meet; default 5. A larger number lets one thread run
+    /// further ahead of the others. Zero: never.
     pub together: u32,
-    /// Bytes from the beginning of a thread's file to that of the next thread's; default 100 MB.
+    /// Bytes from the beginning of a thread's file to the beginning of the next thread's file; default 100 MB.
     pub file_distance: Bytes,
-    /// Bytes from the beginning of a process's first file to that of the next process's; default
-    /// 50 GB.
+    /// Bytes from the beginning of a process's first file to the beginning of the next process's first file; default 50
+    /// GB.
     pub process_distance: Bytes,
-    /// Where on the disk the first file begins; default 0.
+    /// Place of the first file on the disk; default 0.
     pub start: Bytes,
-    /// Whether calls pass by the page cache and readahead; default yes.
+    /// True if calls bypass the page cache and readahead; default true.
     pub direct: bool,
     /// Share of each file that is read, more than 0 to 1, default 1.
     pub scale: f64,
@@ -72,8 +71,8 @@ impl Default for MultiThreadsSpec {
 }
 
 impl MultiThreadsSpec {
-    /// Adds the files, barriers and threads to a host; programs are numbered from `program` on.
-    /// Returns the number behind the last.
+    /// Adds the files, barriers and threads to a host; programs are numbered from `program` on. Returns the number
+    /// behind the last program.
     ///
     /// # Errors
     ///

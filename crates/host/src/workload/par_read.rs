@@ -5,15 +5,15 @@ use crate::{Behaviour, FileId, HostBuilder, Step};
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::{Random, TimeDistribution};
 
-/// Tells the random numbers of thinking from those of other things.
+/// Separates the random numbers of think times from all others.
 const PURPOSE: u64 = 64;
 
 /// `par-read`: processes that each read a file from beginning to end, call by call.
 ///
-/// Rests on: the paper's own description (section 3.3): four independent processes, each reading a
-/// file of 1 GB in requests of 4 KB, 50 GB between adjacent files, no time to think by default.
-/// Trust: high. Open: whether GB means 10⁹ or 2³⁰ bytes (10⁹ is taken; rates do not depend on it),
-/// and where on the disk the first file lies (its start is taken).
+/// Rests on: the paper's own description (section 3.3). Four independent processes each read a file of 1 GB in requests
+/// of 4 KB. There are 50 GB between adjacent files, and no time to think by default. Trust: high. Open: whether GB
+/// means 10⁹ or 2³⁰ bytes (10⁹ is taken; rates do not depend on it), and where on the disk the first file lies (its
+/// start is taken).
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -21,28 +21,26 @@ const PURPOSE: u64 = 64;
     serde(default)
 )]
 pub struct ParReadSpec {
-    /// How many processes, each with a file and a program number of its own; 1 to 4096, default 4.
+    /// Processes, each with a file and a program number of its own; 1 to 4096, default 4.
     pub processes: u32,
     /// Bytes of each file; default 1 GB.
     pub file: Bytes,
-    /// Bytes of each call; default 4 KiB, at most 1 GiB. Less costs more time in calls; above 128 KiB
-    /// a call alone fills the window of readahead.
+    /// Bytes of each call; default 4 KiB, at most 1 GiB. Smaller calls cost more processor time. Above 128 KiB, a
+    /// single call fills the readahead window.
     pub read: Bytes,
-    /// Bytes from the end of a file to the beginning of the next; default 50 GB. More makes each
-    /// change from one reader to another cost a longer seek.
+    /// Bytes from the end of a file to the beginning of the next; default 50 GB. A larger gap makes each change from
+    /// one reader to another cost a longer seek.
     pub gap: Bytes,
-    /// Where on the disk the first file begins; default 0.
+    /// Place of the first file on the disk; default 0.
     pub start: Bytes,
-    /// Time that passes between two calls of a process; default 0. What is read in advance is not
-    /// waited for, so less of it shows at the disk the more a call finds in memory. Each process draws
-    /// its own.
+    /// Time between two calls of a process; default 0. The disk reads in advance during this time. The more pages a
+    /// call finds in memory, the less of the time is therefore visible at the disk. Each process draws its own times.
     pub think: TimeDistribution,
-    /// How late the kernel ends a sleep, where thinking is sleeping; default 0. Linux since 2.6.28 gives a
-    /// timer 50 us of slack and sets it for the end of that, unless another one is due meanwhile. It is
-    /// added to each `think` that is not 0.
+    /// Delay of the kernel in ending a sleep, if processes think by sleeping; default 0. Linux since 2.6.28 gives a
+    /// timer 50 us of slack. The timer fires at the end of the slack, unless another timer is due meanwhile. The delay
+    /// is added to each `think` that is not 0.
     pub slack: Nanos,
-    /// Share of each file that is read, more than 0 to 1, default 1. Files are that much shorter and
-    /// still lie where they would.
+    /// Share of each file that is read, more than 0 to 1, default 1. Files are shorter, and begin at the same places.
     pub scale: f64,
 }
 
@@ -62,8 +60,8 @@ impl Default for ParReadSpec {
 }
 
 impl ParReadSpec {
-    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the
-    /// number behind the last. The seed fixes how long each thinks.
+    /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the number behind the
+    /// last program. The seed fixes the think times.
     ///
     /// # Errors
     ///
@@ -110,7 +108,7 @@ pub(super) struct Sequential {
     slack: Nanos,
     random: Random,
     offset: u64,
-    /// Whether it thinks before the next call.
+    /// True if the process thinks before the next call.
     thinks: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Passes over files, of which benchmarks of file systems are made.
+//! Passes over files, the building blocks of file-system benchmarks.
 
 use super::site::of_kib;
 use crate::{BarrierId, Behaviour, FileId, Step};
@@ -6,7 +6,7 @@ use headtime_units::Nanos;
 use headtime_workload::Random;
 use std::sync::Arc;
 
-/// One thing that a process does.
+/// One action of a process.
 #[derive(Clone, Debug)]
 pub(super) enum Work {
     Pass(Pass),
@@ -21,29 +21,29 @@ pub(super) struct Pass {
     pub files: Arc<[FileId]>,
     /// Bytes of each file.
     pub size: u64,
-    /// Bytes of each call. The last one of a file is shorter if the file does not end with a call.
+    /// Bytes of each call. The last call of a file is shorter if the file's size is not a multiple.
     pub call: u64,
     pub way: Way,
-    /// Whether each call reads what it is about.
+    /// True if each call reads its piece.
     pub reads: bool,
-    /// The share of the calls that then write it, 0 to 1.
+    /// Share of the calls that write the piece after reading it, 0 to 1. Calls that do not read always write.
     pub writes: f64,
     /// Processor time for each KiB.
     pub kib_cpu: Nanos,
 }
 
-/// In which order a pass comes to the pieces of its files.
+/// Order in which a pass visits the pieces of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// From this one on, each that comes so many later, up to the last.
+    /// Every `step`-th piece from `first` on, up to the last.
     Every { first: u64, step: u64 },
     /// From the last to the first.
     Backwards,
-    /// All, of which each comes so many after the one before; again from one further on, behind the last.
+    /// All pieces, in strides of this number of pieces. At the end, the next round begins one piece further on.
     Strides(u64),
-    /// So many, each drawn anew.
+    /// This number of pieces, each drawn independently.
     Random(u64),
-    /// The first, as often as there are pieces.
+    /// The first piece, as often as there are pieces.
     Same,
 }
 
@@ -52,7 +52,7 @@ impl Way {
 }
 
 impl Pass {
-    /// Reads files in the order in which they lie.
+    /// A pass that reads files from beginning to end, in the order of the list.
     pub fn reading(files: Arc<[FileId]>, size: u64, call: u64) -> Pass {
         Pass {
             files,
@@ -70,7 +70,7 @@ impl Pass {
         self.size.div_ceil(self.call)
     }
 
-    /// Which piece the call of this number is about; the one before was about `last`.
+    /// Piece of call `number`. The previous call had the piece `last`.
     fn piece(&self, number: u64, last: u64, random: &mut Random) -> Option<u64> {
         let all = self.each() * self.files.len() as u64;
         let all_of_them = number < all;
@@ -88,15 +88,15 @@ impl Pass {
     }
 }
 
-/// Does one thing after the other.
+/// Performs actions one after the other.
 pub(super) struct Passes {
     work: Arc<[Work]>,
     at: usize,
     random: Random,
-    /// Calls of the pass so far, and the piece that the last was about.
+    /// Calls of the pass so far, and the piece of the last call.
     calls: u64,
     piece: u64,
-    /// What is left of the present call.
+    /// Rest of the present call: a write, and processor time.
     write: Option<Step>,
     think: Nanos,
 }

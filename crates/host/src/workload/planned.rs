@@ -1,5 +1,5 @@
-//! Programs on a file system whose steps are worked out before they begin: where a new file lies depends on all
-//! that was created and deleted before.
+//! Programs on a file system, with steps that are planned before the run. The place of a new file depends on all files
+//! that were created and deleted before.
 
 use super::site::{BenchmarkError, Part, Site};
 use crate::layout::{Directory, Ext3, FileLayout, LayoutError};
@@ -7,7 +7,7 @@ use crate::{BarrierId, Behaviour, File, FileId, HostBuilder, Step};
 use headtime_units::{Lba, Nanos};
 use std::sync::Arc;
 
-/// One thing to do; files by their index.
+/// One planned step. Files are named by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
     Think(Nanos),
@@ -28,31 +28,31 @@ pub(super) enum Job {
     Meet,
 }
 
-/// A file that is there at some time.
+/// A file that exists at some time of the run.
 pub(super) struct PlannedFile {
     pub layout: FileLayout,
-    /// The directory that it is in, by index, and the hash of its name there.
+    /// Index of the file's directory, and hash of the file's name there.
     pub directory: usize,
     pub hash: u32,
-    /// Bytes before the program begins.
+    /// Bytes of the file before the program starts.
     pub before: u64,
 }
 
-/// A file system, what is on it, and what has been planned there.
+/// A file system with its directories and files, and the steps planned so far.
 pub(super) struct Planner {
     pub fs: Ext3,
     pub directories: Vec<Directory>,
     pub files: Vec<PlannedFile>,
     pub jobs: Vec<Job>,
-    /// Bytes of a call that reads, and of one that writes.
+    /// Bytes of a read call, and bytes of a write call.
     pub read_call: u64,
     pub write_call: u64,
 }
 
-/// Why a program cannot be worked out.
+/// Reason why a program cannot be planned.
 pub(super) enum Unplanned {
     Layout(LayoutError),
-    /// It has more steps than there is room for.
+    /// The program has more steps than there is room for.
     TooLong,
 }
 
@@ -72,7 +72,7 @@ impl From<LayoutError> for Unplanned {
 }
 
 impl Planner {
-    /// Lays a file down whose name has so many bytes and this hash; returns its index.
+    /// Places a file whose name has `name_bytes` bytes and the hash `hash`. Returns the index of the file.
     pub fn make(
         &mut self,
         directory: usize,
@@ -91,14 +91,15 @@ impl Planner {
         Ok(self.files.len() as u32 - 1)
     }
 
-    /// Where its name is looked up: the only block of its directory, or the root of the index and a leaf.
+    /// Blocks in which a file's name is looked up: the only block of the directory, or the root of the index and a
+    /// leaf.
     fn lookup(&self, file: u32) -> (Lba, Option<Lba>) {
         let entry = &self.files[file as usize];
         let directory = &self.directories[entry.directory];
         self.fs.lookup(directory, entry.hash)
     }
 
-    /// Finds its name and inode.
+    /// Plans the lookup of a file's name and inode.
     pub fn open(&mut self, file: u32) {
         let (first, leaf) = self.lookup(file);
         let inode = self.files[file as usize].layout.inode;
@@ -107,7 +108,7 @@ impl Planner {
         self.jobs.push(Job::Load(self.fs.inode_block(inode)));
     }
 
-    /// Reads all of a file that was opened.
+    /// Plans the reading of a whole file that was opened.
     pub fn read(&mut self, file: u32) {
         let size = self.files[file as usize].layout.size;
         self.load_indirect(file, 0);
@@ -120,7 +121,7 @@ impl Planner {
         }
     }
 
-    /// Enters a file that was made into its directory, and writes it.
+    /// Plans the creation of a file that was placed: the directory entry, and the data.
     pub fn create(&mut self, file: u32) {
         let (first, leaf) = self.lookup(file);
         let layout = &self.files[file as usize].layout;
@@ -177,7 +178,7 @@ impl Planner {
         self.fs.remove(&self.files[file as usize].layout);
     }
 
-    /// Writes to a file in calls, which end where the C library's buffer is full.
+    /// Plans writes to a file, in calls that end where the C library's buffer is full.
     fn write(&mut self, file: u32, from: u64, bytes: u64) {
         for offset in (from..from + bytes).step_by(self.write_call as usize) {
             let len = self.write_call.min(from + bytes - offset);
@@ -185,14 +186,14 @@ impl Planner {
         }
     }
 
-    /// Changes a block that has to be read before.
+    /// Plans the change of a block that has to be read first.
     fn change(&mut self, block: Lba) {
         self.jobs.push(Job::Load(block));
         self.jobs.push(Job::Change(block));
     }
 
-    /// The indirect blocks of a file that lead to a block or to what lies behind; small files have
-    /// none.
+    /// Plans reads of the file's indirect blocks that lead to a block or to later blocks. Small files have no indirect
+    /// blocks.
     fn load_indirect(&mut self, file: u32, block: u64) {
         let layout = &self.files[file as usize].layout;
         let indirect = layout.indirect.iter().filter(|indirect| {
@@ -202,7 +203,7 @@ impl Planner {
             .extend(indirect.map(|indirect| Job::Load(indirect.lba)));
     }
 
-    /// What the host has to know of the files.
+    /// Files in the form that the host needs.
     pub fn into_files(self) -> Vec<File> {
         let files = self.files.into_iter().map(|file| File {
             extents: file.layout.data,
@@ -212,8 +213,8 @@ impl Planner {
     }
 }
 
-/// Adds the files and processes of programs that were worked out to a host; programs are numbered from `program` on.
-/// Returns the number behind the last.
+/// Adds the files and processes of planned programs to a host. Programs are numbered from `program` on. Returns the
+/// number behind the last program.
 pub(super) fn add(
     parts: &[Part<Job>],
     site: Site,
@@ -231,7 +232,7 @@ pub(super) fn add(
     })
 }
 
-/// Does one thing after the other.
+/// Performs planned steps one after the other.
 struct Planned {
     jobs: Arc<[Job]>,
     ids: Arc<[FileId]>,

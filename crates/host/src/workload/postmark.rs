@@ -10,28 +10,28 @@ use std::collections::BTreeSet;
 
 /// `postmark`: several instances of PostMark 1.5, each with a directory of small files.
 ///
-/// A transaction reads a file or appends to one, and then creates a file or deletes one, each choice
-/// and each file at random. The measured time is that of the transactions; the program itself divides
-/// by its whole run, creating and deleting included, so its own number is not quite the one that comes
-/// out here.
+/// A transaction reads a file or appends to a file, and then creates a file or deletes a file. Each choice and each
+/// file is random. The measured time is the time of the transactions. PostMark itself divides by the time of its whole
+/// run, including creation and deletion. PostMark's own result therefore differs a little from the result here.
 ///
-/// Rests on: the source of PostMark 1.51 for what a transaction is, for the table of files (twice as
-/// many places as files), for sizes (500 to 9,999 bytes, the program's defaults and the paper's "0.5KB
-/// to 10KB"), for equal chances, and for the C library's buffering, which is on by default: its blocks
-/// of 512 bytes reach the kernel as calls of 4 KiB. [`Ext3`] for where files lie. The paper (section 3.3)
-/// for instances, files and gap. Trust: high for the program, low for its state at the start and for the
-/// number of transactions, which the paper does not give; the program's default of 500 is taken.
+/// Rests on: the source of PostMark 1.51 for transactions, sizes, equal chances, and the table of files, which has
+/// twice as many places as files. Sizes are 500 to 9,999 bytes, the program's defaults and the paper's "0.5KB to 10KB".
+/// The C library's buffering is on by default, so PostMark's blocks of 512 bytes reach the kernel as calls of 4 KiB.
+/// [`Ext3`] gives the places of files. The paper (section 3.3) gives instances, files and gap. Trust: high for the
+/// program, low for the state at the start and for the number of transactions. The paper does not give this number, and
+/// the program's default of 500 is taken.
 ///
-/// The state at the start is inferred. What PostMark has just created is in memory, and 4 x 52 MB fit
-/// there; yet the paper speaks of random synchronous reads at the disk, of which at most one of each
-/// process is to be seen, and 815.9 KB/s in all are about 78 accesses a second, one at a time, of about 5 KB
-/// with as much written beside them. So the data is taken to be on the disk alone when the transactions
-/// begin, and names and inodes in memory; what is read or written then stays there. The run is too short
-/// for writes to come due (30 s); in a longer one they would, and schedulers that put off writes would
-/// gain by it, which the paper does not see.
+/// The state at the start is inferred. Files that PostMark has just created are in memory, and 4 x 52 MB fit there. Yet
+/// the paper speaks of random synchronous reads at the disk, with at most one visible read of each process. The paper's
+/// 815.9 KB/s in all are about 78 accesses a second, one at a time, of about 5 KB, with as many bytes written besides.
+/// So the data is assumed to be only on the disk when the transactions begin, and names and inodes in memory. Data that
+/// is read or written then stays in memory.
 ///
-/// Left out: the journal (metadata is written back like data, within 30 s; ext3 would write both every 5
-/// s), and, unless `whole` is set, the start and end of the run, when files are created and deleted.
+/// The run is too short for writes to come due (30 s). In a longer run writes would come due, and schedulers that delay
+/// writes would gain. The paper does not see this gain.
+///
+/// Left out: the journal. Metadata is written back like data, within 30 s, while ext3 would write both every 5 s.
+/// Unless `whole` is set, the start and end of the run, with creation and deletion of the files, are left out as well.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -39,27 +39,27 @@ use std::collections::BTreeSet;
     serde(default)
 )]
 pub struct PostMarkSpec {
-    /// How many instances, each a program of one process with files of its own; 1 to 4096, default 4.
+    /// Instances, each a program of one process with files of its own; 1 to 4096, default 4.
     pub instances: u32,
-    /// Files of each at the start; 1 to 1 million, default 10,000.
+    /// Files of each instance at the start; 1 to 1 million, default 10,000.
     pub files: u32,
-    /// Smallest file; default 500 bytes. Not larger than `size_high`.
+    /// Bytes of the smallest file; default 500. Not larger than `size_high`.
     pub size_low: Bytes,
-    /// No file is larger; default 10,000 bytes, at most 1 MiB.
+    /// Upper limit of a file's size; default 10,000 bytes, at most 1 MiB.
     pub size_high: Bytes,
-    /// Transactions of each instance; 1 to 100 million, default 500. The more there are, the more of the
-    /// files are in memory in the mean, and the more is written back while they run.
+    /// Transactions of each instance; 1 to 100 million, default 500. With more transactions, more of the files are in
+    /// memory in the mean, and more is written back during the run.
     pub transactions: u32,
-    /// Whether the run begins with the creation of the files and ends with the deletion of those that are left;
-    /// default no: they are on the disk when the transactions begin. If so, what was created is in memory, and
-    /// the disk sees mostly what is written back.
+    /// True if the run begins with the creation of the files and ends with the deletion of the remaining files; default
+    /// false. If false, the files are on the disk when the transactions begin. If true, created files are in memory,
+    /// and the disk sees mostly write-back.
     pub whole: bool,
-    /// Whether names, inodes and bitmaps are in memory at the start; default yes. If not, each block
-    /// of them is read at its first use.
+    /// True if names, inodes and bitmaps are in memory at the start; default true. If false, each metadata block is
+    /// read at its first use.
     pub metadata_cached: bool,
-    /// In how many of ten transactions a file is read instead of appended to; 0 to 10, default 5.
+    /// Transactions of ten that read a file instead of appending to a file; 0 to 10, default 5.
     pub bias_read: u32,
-    /// In how many of ten a file is created instead of deleted; 0 to 10, default 5.
+    /// Transactions of ten that create a file instead of deleting a file; 0 to 10, default 5.
     pub bias_create: u32,
     /// Bytes of each call; default 4 KiB, the C library's buffer; 512 bytes with its buffering off.
     pub call: Bytes,
@@ -73,9 +73,9 @@ pub struct PostMarkSpec {
     pub partition: Bytes,
     /// Bytes from the end of a partition to the beginning of the next; default 50 GB.
     pub gap: Bytes,
-    /// Where on the disk the first partition begins; default 0.
+    /// Place of the first partition on the disk; default 0.
     pub start: Bytes,
-    /// Share of the files and transactions that there are, more than 0 to 1, default 1.
+    /// Factor for the numbers of files and transactions, more than 0 to 1; default 1.
     pub scale: f64,
 }
 
@@ -104,13 +104,12 @@ impl Default for PostMarkSpec {
 }
 
 impl PostMarkSpec {
-    /// Lays down the files, and works out what each instance does with them; there is room for `room`
-    /// steps in all.
+    /// Lays out the files, and plans the steps of each instance. There is room for `room` steps in all.
     ///
     /// # Errors
     ///
-    /// If a number is out of range, files do not fit into their partition, the partitions do not fit
-    /// on the disk, or there are more steps.
+    /// If a number is out of range, files do not fit into their partition, the partitions do not fit on the disk, or
+    /// there are more than `room` steps.
     pub(super) fn lay(
         &self,
         disk: DiskSize,
@@ -141,7 +140,7 @@ impl PostMarkSpec {
         Ok(instances)
     }
 
-    /// Works out one instance of so many files and transactions, where there is room for `room` steps.
+    /// Plans one instance with these numbers of files and transactions. There is room for `room` steps.
     fn prepare(
         &self,
         mut fs: Ext3,
@@ -164,7 +163,7 @@ impl PostMarkSpec {
             0 => low,
             range => low + random.below(range),
         };
-        // The program's table: a place for each file that there is, twice as many as at the start.
+        // The program's table of files, with twice as many places as files at the start.
         let mut table: Vec<Option<u32>> = vec![None; count as usize * 2];
         for slot in table.iter_mut().take(count as usize) {
             let size = draw(&mut random);
@@ -177,7 +176,7 @@ impl PostMarkSpec {
             }
             *slot = Some(file);
         }
-        // The places that are free.
+        // Free places of the table.
         let mut free: BTreeSet<usize> = (count as usize..table.len()).collect();
         let mut there = count;
         let mut next_place = count as usize;
@@ -198,7 +197,7 @@ impl PostMarkSpec {
                 instance.append(file, random.below(high - size) + 1)?;
             }
             if random.below(10) < u64::from(self.bias_create) {
-                // Behind the last place taken, or else the first free one.
+                // The place behind the last one taken, or else the first free place.
                 let place = match table.get(next_place) {
                     Some(None) => Some(next_place),
                     _ => free.first().copied(),
@@ -258,7 +257,7 @@ impl PostMarkSpec {
 /// Bytes of a name: a number of four or five digits.
 const NAME_BYTES: u32 = 5;
 
-/// A file of the table, each with equal chance, and its place.
+/// Draws a file of the table with equal probability. Returns the file's place and the file.
 fn used(table: &[Option<u32>], random: &mut Random) -> (usize, u32) {
     loop {
         let place = random.below(table.len() as u64) as usize;

@@ -14,7 +14,7 @@ pub type Traced = (Op, Extent);
 /// `replay`: each device of a trace is a process. The process makes the device's requests one after the other, past the page
 /// cache and without thinking.
 ///
-/// Rests on the trace. Arrivals are left out: a process asks when its last request is done.
+/// Rests on the trace. Arrival times are left out. A process makes a request when its previous request is done.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ReplaySpec {

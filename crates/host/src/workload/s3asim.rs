@@ -124,7 +124,8 @@ impl S3aSimSpec {
         Ok(program + 1)
     }
 
-    /// The tasks of all queries, whose sizes sum to what is read and written but for what is rounded down.
+    /// Draws the tasks of all queries. The sizes of the tasks sum to `read` and `written`, less rounding and less the
+    /// bytes of reads that are cut at the size of a fragment.
     fn tasks(&self, mut random: Random) -> Vec<Task> {
         let fragment = self.database.0 as f64 / f64::from(self.fragments);
         let count = self.queries as usize * self.fragments as usize;

@@ -1,4 +1,4 @@
-//! What all benchmarks need: their errors, where they are laid down, and what their processes do.
+//! Common parts of benchmarks: errors, checks, places of files, and parts of programs.
 
 use crate::builder::{PLANNED_MAX, PROCESSES_MAX};
 use crate::layout::{BLOCK_BYTES, Ext3, Ext3Options, LayoutError};
@@ -33,7 +33,7 @@ pub(super) const NAMES: [&str; 19] = [
     "s3asim",
 ];
 
-/// Why a benchmark cannot be.
+/// Reason why a benchmark cannot be built.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum BenchmarkError {
@@ -45,7 +45,7 @@ pub enum BenchmarkError {
     )]
     Unknown {
         found: String,
-        /// The name that is most like it.
+        /// The most similar name of a benchmark.
         suggestion: Option<&'static str>,
     },
     /// A number is out of range.
@@ -56,31 +56,31 @@ pub enum BenchmarkError {
         found: String,
         allowed: Cow<'static, str>,
     },
-    /// It does more than can be planned ahead.
+    /// The benchmark has more steps than can be planned in advance.
     #[error(
         "{benchmark}: more than {most} calls to be planned; make fewer or larger ones, or scale it down"
     )]
     TooLong {
         benchmark: &'static str,
-        /// How many calls and blocks of metadata all programs of a host may plan.
+        /// Most calls and metadata blocks that all programs of a host may plan.
         most: u64,
     },
-    /// Its files do not fit on the disk.
+    /// The benchmark's files do not fit on the disk.
     #[error("{benchmark}: the data ends at byte {end}, the disk at {capacity}")]
     DiskSize {
         benchmark: &'static str,
-        /// Where the last of its data would end.
+        /// Byte at which the data would end.
         end: u64,
         /// Bytes of the disk.
         capacity: u64,
     },
-    /// Its files cannot be laid down.
+    /// The benchmark's files cannot be laid out.
     #[error("{benchmark}: {source}")]
     Layout {
         benchmark: &'static str,
         source: LayoutError,
     },
-    /// The host refuses it.
+    /// The host refuses the benchmark.
     #[error("{benchmark}: {source}")]
     Host {
         benchmark: &'static str,
@@ -88,7 +88,7 @@ pub enum BenchmarkError {
     },
 }
 
-/// The files of one program, and what each of its processes does; files are named there by their index.
+/// Files of one program, and jobs of each of its processes. Jobs name files by index.
 pub(super) struct Part<J> {
     files: Vec<File>,
     jobs: Vec<Arc<[J]>>,
@@ -102,7 +102,7 @@ impl<J> Part<J> {
         }
     }
 
-    /// Lays the files down on a host, and counts what is planned; returns their names by their index.
+    /// Adds the files to a host, and counts the planned steps. Returns the files' names by index.
     fn add_files(
         &self,
         site: Site,
@@ -116,8 +116,9 @@ impl<J> Part<J> {
         ids.map_err(|error| site.host(error))
     }
 
-    /// Adds a program for each part, numbered from `program` on. `behaviour` makes what a process does from its jobs,
-    /// the names of the files, and where it meets the others, if there are any. Returns the number behind the last.
+    /// Adds a program for each part, numbered from `program` on. `behaviour` makes the behaviour of a process from its
+    /// jobs, the names of the files, and the program's barrier. A program of one process has no barrier. Returns the
+    /// number behind the last program.
     pub fn add_programs<B: Behaviour + 'static>(
         parts: &[Part<J>],
         site: Site,
@@ -138,7 +139,7 @@ impl<J> Part<J> {
     }
 }
 
-/// A benchmark's name, for its errors, and where it is laid down.
+/// Name of a benchmark, for errors, and size of the disk for its files.
 #[derive(Clone, Copy)]
 pub(super) struct Site {
     pub benchmark: &'static str,
@@ -155,7 +156,7 @@ impl Site {
         }
     }
 
-    /// An error unless `good`.
+    /// Returns an error unless `good`.
     pub fn check(
         self,
         good: bool,
@@ -169,7 +170,7 @@ impl Site {
         }
     }
 
-    /// A value that is not allowed.
+    /// Error for a value that is not allowed.
     pub fn refused(
         self,
         key: &'static str,
@@ -197,24 +198,24 @@ impl Site {
         self.check((1..=1 << 44).contains(&size.0), key, size, "1B to 16TiB")
     }
 
-    /// For a distance or a place, which may be zero.
+    /// Checks a distance or a place, which may be zero.
     pub fn check_distance(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
         self.check(size.0 <= 1 << 50, key, size, "at most 1024TiB")
     }
 
-    /// For one call.
+    /// Checks the size of one call.
     pub fn check_call(self, key: &'static str, size: Bytes) -> Result<(), BenchmarkError> {
         self.check((1..=1 << 30).contains(&size.0), key, size, "1B to 1GiB")
     }
 
-    /// For what lies at `start`, comes again after each `gap`, and is made smaller.
+    /// Checks the gap, start and scale of files that lie one behind the other.
     pub fn check_place(self, gap: Bytes, start: Bytes, scale: f64) -> Result<(), BenchmarkError> {
         self.check_distance("gap", gap)?;
         self.check_distance("start", start)?;
         self.check_scale(scale)
     }
 
-    /// For so many processes more.
+    /// Checks that the host has room for `programs` programs of `each` processes.
     pub fn check_processes(
         self,
         builder: &HostBuilder,
@@ -227,7 +228,7 @@ impl Site {
         self.check(good, key, each, "at most 1000000 processes in all")
     }
 
-    /// For so many steps planned ahead where there is room for `room`.
+    /// Checks that `steps` planned steps fit into `room`.
     pub fn check_plan(self, room: u64, steps: u64) -> Result<(), BenchmarkError> {
         match steps <= room {
             true => Ok(()),
@@ -256,7 +257,8 @@ impl Site {
         }
     }
 
-    /// So many bytes of the disk from a byte on, moved up to a whole page, as whole pages.
+    /// Extent of `bytes` bytes of the disk from byte `start` on. The start is moved up to a page boundary, and the
+    /// length is rounded up to whole pages.
     pub fn extent(self, start: u64, bytes: u64) -> Result<Extent, BenchmarkError> {
         let sectors = PAGE / u64::from(self.sector_bytes);
         let first = start.div_ceil(PAGE) * sectors;
@@ -271,8 +273,8 @@ impl Site {
         Ok(Extent::new(Lba::new(first), Sectors::new(len)))
     }
 
-    /// Adds a file in one piece from a byte of the disk on. That ext3 puts an indirect block of 4 KiB between every 4 MiB of
-    /// data, and tables of 2 MiB between every 128 MiB, is left out.
+    /// Adds a file in one piece from a byte of the disk on. On ext3, an indirect block of 4 KiB lies between every 4
+    /// MiB of data, and tables of 2 MiB between every 128 MiB. These interruptions are left out.
     pub fn add_file(
         self,
         builder: &mut HostBuilder,
@@ -282,7 +284,7 @@ impl Site {
         self.add_file_with(builder, start, size, size)
     }
 
-    /// Adds a file that is empty, with room for so many bytes.
+    /// Adds an empty file with room for `bytes` bytes.
     pub fn add_room(
         self,
         builder: &mut HostBuilder,
@@ -304,13 +306,14 @@ impl Site {
         added.map_err(|error| self.host(error))
     }
 
-    /// Another name of a file.
+    /// Opens a file once more, under another name.
     pub fn reopen(self, builder: &mut HostBuilder, file: FileId) -> Result<FileId, BenchmarkError> {
         builder.reopen(file).map_err(|error| self.host(error))
     }
 
-    /// An ext3 of so many bytes from a byte of the disk on, and the number that fixes what is random about it. This share
-    /// of it was taken before, and left holes of this size.
+    /// Makes an ext3 of `bytes` bytes from byte `start` of the disk on. The share `aged` of the file system was taken
+    /// before, and left holes of the size `hole`. Returns the file system, and the number that fixes its random
+    /// choices.
     pub fn ext3(
         self,
         start: u64,
@@ -330,7 +333,7 @@ impl Site {
     }
 }
 
-/// Adds a process of a program that begins at once.
+/// Adds a process of a program. The process starts at once.
 pub(super) fn add_process(
     builder: &mut HostBuilder,
     program: u32,
@@ -344,22 +347,23 @@ pub(super) fn add_process(
     });
 }
 
-/// Where a thing of this number begins, of those that are so large and lie one behind the other.
+/// First byte of item `number` in a row of items with `size` bytes each and `gap` bytes between them.
 pub(super) fn beside(start: Bytes, number: u32, size: u64, gap: Bytes) -> u64 {
     start.0 + u64::from(number) * (size + gap.0)
 }
 
-/// A number for a process of a program.
+/// Key for a process of a program.
 pub(super) fn pair(program: u32, process: u32) -> u64 {
     u64::from(program) << 32 | u64::from(process)
 }
 
-/// How many of `all` calls a process makes of so many that share them; the first make one more.
+/// Number of calls of one process when `processes` processes share `all` calls. If the calls do not divide evenly, the
+/// first processes make one call more.
 pub(super) fn share(all: u32, processes: u32, process: u32) -> u32 {
     all / processes + u32::from(process < all % processes)
 }
 
-/// A size made smaller: whole pages, at least one, and never larger than it was.
+/// Scales a size down to whole pages: at least one page, and never more than the size.
 pub(super) fn scaled(size: Bytes, scale: f64) -> u64 {
     if scale == 1.0 {
         return size.0;
@@ -368,12 +372,12 @@ pub(super) fn scaled(size: Bytes, scale: f64) -> u64 {
     (pages.max(1) * PAGE).min(size.0)
 }
 
-/// A count made smaller, at least one.
+/// Scales a count down, to at least one.
 pub(super) fn scaled_count(count: u32, scale: f64) -> u32 {
     ((f64::from(count) * scale) as u32).max(1)
 }
 
-/// What takes `each` for a KiB, for so many bytes.
+/// Time for `bytes` bytes at `each` per KiB.
 pub(super) fn of_kib(each: Nanos, bytes: u64) -> Nanos {
     Nanos::from_nanos(each.as_nanos().saturating_mul(bytes) / 1024)
 }

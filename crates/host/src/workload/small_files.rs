@@ -7,18 +7,19 @@ use crate::{DiskSize, File};
 use headtime_units::Bytes;
 use headtime_workload::Random;
 
-/// Tells the random numbers of this benchmark from those of other things.
+/// Separates the random numbers of this benchmark from all others.
 const PURPOSE: u64 = 67;
 
-/// `small-files`: tasks that read small files, each time another one at random, on a file system with cylinder groups.
+/// `small-files`: tasks that read small files, each read at random, on a file system with cylinder groups.
 ///
 /// A read finds the name of the directory in the root, then the directory's inode, the name of the file in it, the
 /// file's inode, and its data. Blocks of metadata and files are in memory after their first use.
 ///
-/// Rests on: Lumb, Schindler and Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2: 10,000 reads
-/// of files of 3 KB, 2000 directories of 50 files, blocks of 4 KB, on FreeBSD; [`Ffs`] for where they lie. Trust: high for the
-/// counts, moderate for the layout. Open: how many read at a time; the paper's other workloads have ten tasks. Left
-/// out: that only the fragments of a file are read, 3 KB and not 4, and what the system itself has in memory.
+/// Rests on: Lumb, Schindler and Ganger, Freeblock Scheduling Outside of Disk Firmware (FAST 2002), section 5.2. The
+/// section describes 10,000 reads of files of 3 KB, 2000 directories of 50 files, and blocks of 4 KB, on FreeBSD.
+/// [`Ffs`] gives the places of files. Trust: high for the counts, moderate for the layout. Open: the number of tasks
+/// that read at the same time. The paper's other workloads have ten tasks. Two effects are left out: FreeBSD reads only
+/// the fragments of a file, 3 KB and not 4, and has data of its own in memory.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -26,11 +27,11 @@ const PURPOSE: u64 = 67;
     serde(default)
 )]
 pub struct SmallFilesSpec {
-    /// How many read at a time, of one program; 1 to 4096, default 10.
+    /// Tasks of one program that read at the same time; 1 to 4096, default 10.
     pub tasks: u32,
     /// Directories of the root; 1 to 1 million, default 2000.
     pub directories: u32,
-    /// Files of each; 1 to 60, default 50.
+    /// Files of each directory; 1 to 60, default 50.
     pub files: u32,
     /// Bytes of a file; 1 B to 4 KiB, default 3 KiB.
     pub size: Bytes,
@@ -38,9 +39,9 @@ pub struct SmallFilesSpec {
     pub reads: u32,
     /// Bytes of the file system; default 9.1 GB, the paper's disk.
     pub partition: Bytes,
-    /// Where on the disk it begins; default 0.
+    /// Place of the file system on the disk; default 0.
     pub start: Bytes,
-    /// Share of the directories and reads that there are, more than 0 to 1, default 1.
+    /// Factor for the numbers of directories and reads, more than 0 to 1; default 1.
     pub scale: f64,
 }
 
@@ -60,12 +61,12 @@ impl Default for SmallFilesSpec {
 }
 
 impl SmallFilesSpec {
-    /// Lays the files down and plans the reads, which the seed fixes. There is room for `room` steps that are planned ahead.
+    /// Lays out the files and plans the reads, which the seed fixes. There is room for `room` planned steps.
     ///
     /// # Errors
     ///
-    /// If a number is out of range, the files do not fit into their partition or that on the disk, or there are
-    /// more steps.
+    /// If a number is out of range, or there are more than `room` steps. If the files do not fit into the partition, or
+    /// the partition does not fit on the disk.
     pub(super) fn lay(
         &self,
         disk: DiskSize,

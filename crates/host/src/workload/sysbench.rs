@@ -8,19 +8,19 @@ use headtime_units::Bytes;
 use headtime_workload::Random;
 use std::sync::Arc;
 
-/// Tells the random numbers of this benchmark from those of other things.
+/// Separates the random numbers of this benchmark from all others.
 const PURPOSE: u64 = 66;
 
 /// `sysbench`: threads that read many files of one size, in calls at random or one after the other.
 ///
-/// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), section 6.1, which has "random
-/// read/sequential read" of sysbench and no numbers; the manual of SysBench 0.4 (test `fileio`) for what it does
-/// without options: one thread, 128 files of 2 GiB in all, calls of 16 KiB through the page cache, 10,000
-/// of them at random, each equally likely; as many as the files have, one file after the other, where they are
-/// sequential. Trust: high for the pattern and the defaults, low for how the files lie: side by side, each in one piece.
+/// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), section 6.1. The section names "random
+/// read/sequential read" of sysbench and no numbers. The manual of SysBench 0.4 (test `fileio`) gives the defaults: one
+/// thread, 128 files of 2 GiB in all, and calls of 16 KiB through the page cache. Random access makes 10,000 calls,
+/// with all places equally likely. Sequential access reads all files, one after the other. Trust: high for the pattern
+/// and the defaults, low for the places of the files, which lie side by side, each in one piece.
 ///
-/// Left out: the tests that write, and `fsync` with them. Of several threads that read in sequence each takes its turn;
-/// in truth the next call is whose turn comes first.
+/// Left out: the tests that write, and their `fsync`. If several threads read in sequence, they take turns in a fixed
+/// order. In SysBench, the thread that is ready first makes the next call.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -28,26 +28,26 @@ const PURPOSE: u64 = 66;
     serde(default)
 )]
 pub struct SysbenchSpec {
-    /// In which order calls come; default random.
+    /// Order of the calls; default random.
     pub access: Access,
-    /// How many threads, of one program, which share the open files; 1 to 4096, default 1.
+    /// Threads of one program, which share the open files; 1 to 4096, default 1.
     pub threads: u32,
-    /// How many files; 1 to 4096, default 128.
+    /// Number of files; 1 to 4096, default 128.
     pub files: u32,
     /// Bytes of all files; default 2 GiB. At least a page for each.
     pub total: Bytes,
     /// Bytes of each call; default 16 KiB, at most 1 GiB.
     pub block: Bytes,
-    /// Calls of all threads if they come at random; 1 to 16,777,216, default 10,000.
+    /// Calls of all threads with random access; 1 to 16,777,216, default 10,000.
     pub requests: u32,
-    /// Where on the disk the first file begins; default 0.
+    /// Place of the first file on the disk; default 0.
     pub start: Bytes,
-    /// Share of the files and calls that there are, more than 0 to 1, default 1: files are that much shorter and
-    /// still lie where they would.
+    /// Factor for the sizes of files and the number of calls, more than 0 to 1; default 1. Files are shorter, and begin
+    /// at the same places.
     pub scale: f64,
 }
 
-/// In which order calls come.
+/// Order of calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(
     feature = "serde",
@@ -77,8 +77,8 @@ impl Default for SysbenchSpec {
 }
 
 impl SysbenchSpec {
-    /// Adds the files and threads to a host; the program's number is `program`. Returns the number behind it. The
-    /// seed fixes where calls at random are.
+    /// Adds the files and threads to a host; the program's number is `program`. Returns the next number. The seed fixes
+    /// the places of random calls.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What each benchmark asks for, step by step.
+//! Steps of each benchmark.
 
 mod in_step;
 mod parallel;
@@ -27,7 +27,7 @@ fn built(spec: &BenchmarkSpec, seed: u64) -> HostBuilder {
     builder
 }
 
-/// Everything that each process does, with its program.
+/// All steps of each process, with the number of its program.
 pub(super) fn steps(builder: &mut HostBuilder) -> Vec<(u32, Vec<Step>)> {
     builder
         .processes
@@ -89,7 +89,7 @@ fn par_read_reads_files_from_beginning_to_end() {
         .map(|file| (file.extents[0].start.get() * 512, file.size))
         .collect();
     let gigabyte = 1_000_000_000;
-    // Beginnings are moved up to whole pages; 51 GB are 12,451,171.875 of them.
+    // Beginnings are moved up to whole pages, and 51 GB are 12,451,171.875 pages.
     assert_eq!(places[0], (0, gigabyte));
     assert_eq!(places[1], (12_451_172 * 4096, gigabyte));
     assert_eq!(places[3], (153 * gigabyte / 4096 * 4096 + 4096, gigabyte));
@@ -130,7 +130,7 @@ fn par_read_that_sleeps_comes_late_by_the_slack_of_timers() {
     };
     assert_eq!(thinks(200, 50), [250, 250]);
     assert_eq!(thinks(200, 0), [200, 200]);
-    // Who does not sleep sets no timer.
+    // A process that does not sleep sets no timer.
     assert_eq!(thinks(0, 50), []);
 }
 
@@ -318,7 +318,7 @@ fn grep_looks_up_each_file_and_reads_all_of_it() {
             assert!(file.extents.iter().all(|extent| partition.covers(*extent)));
         }
     }
-    // Both are of one tree.
+    // Both copies are of one tree.
     let sizes = |files: &[File]| files.iter().map(|file| file.size).collect::<Vec<_>>();
     let (first, second) = builder.files.split_at(half);
     let (mut first, mut second) = (sizes(first), sizes(second));
@@ -429,7 +429,8 @@ fn mpi_io_goes_elsewhere_when_processes_and_servers_differ() {
     };
     let mut builder = built(&BenchmarkSpec::MpiIo(spec), 1);
     let all = steps(&mut builder);
-    // Process 0 has blocks 0, 6, 12, .., of which 0, 12, 24, .. are here; odd ones never come.
+    // Process 0 has blocks 0, 6, 12, .., and the blocks 0, 12, 24, .. are on this server. Processes with odd numbers
+    // have no blocks here.
     assert_eq!(all.len(), 3);
     let away = Step::Think(Nanos::from_micros(4924));
     let request = Step::Think(Nanos::from_micros(200));
@@ -581,7 +582,7 @@ fn every_benchmark_ends_with_the_bytes_that_it_asked_for() {
     }
 }
 
-/// Also behind the files of another, whose names shift those of its own.
+/// Checks this also behind the files of another benchmark, which shift the names.
 #[test]
 fn what_is_laid_once_is_the_same_on_every_host() {
     for spec in small() {
@@ -633,7 +634,7 @@ fn what_is_laid_for_another_is_refused() {
     let _ = spec.add_laid(&laid, &mut builder(), 1);
 }
 
-/// Both are steps that were planned.
+/// Both benchmarks plan their steps, so only the name tells the layouts apart.
 #[test]
 #[should_panic(expected = "laid for another benchmark than kernel-compile")]
 fn what_is_planned_for_another_is_refused() {
@@ -756,7 +757,7 @@ fn what_would_take_too_much_to_plan_is_refused() {
         let error = spec.add(&mut builder, 1, 1).expect_err("it is too much");
         error.to_string()
     };
-    // As if others had planned nearly all that can be; a file has more bytes than there is room for.
+    // Other programs are assumed to have planned nearly all steps. A file has more bytes than steps are left.
     let planned = PLANNED_MAX - 1_000;
     let grep = GrepSpec {
         read: Bytes(1),

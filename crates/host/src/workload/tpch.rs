@@ -9,20 +9,23 @@ const SEGMENT: u64 = 1 << 30;
 
 /// `tpch-q19`: query 19 of TPC-H on PostgreSQL 8.3, at scale factor 1, several instances.
 ///
-/// Query 19 joins `part` (200,000 rows) and `lineitem` (6,001,215 rows) under conditions that no index
-/// helps with. PostgreSQL hashes the smaller table and then reads the larger one: both from beginning
-/// to end, page by page of 8 KiB, with `read()`.
+/// Query 19 joins `part` (200,000 rows) and `lineitem` (6,001,215 rows) under conditions that no index helps with.
+/// PostgreSQL hashes the smaller table and then reads the larger one. Both are read from beginning to end, in pages of
+/// 8 KiB, with `read()`.
 ///
-/// Rests on: the paper for the instances, the scale factor, the versions (PostgreSQL 8.3.7, DBT-3 1.5)
-/// and the distances; the specification of TPC-H for the rows. The sizes are computed. A row of
-/// `lineitem` has four integers, four floats, two short characters, three dates, 25 and 10 characters
-/// and a comment of 27 (each text one byte more): 113 bytes, with a header of 24 rounded up to 8, and 4
-/// for its pointer, about 144; so 56 to a page of 8,168, 107,200 pages, 880 MB. A row of `part` has
-/// about 164; 49 to a page, 4,080 pages, 33 MB. Trust: the sizes to a few percent, the plan moderate
-/// (nobody has seen it), the time for each page low (56 rows at half a microsecond on a Core 2 Duo).
+/// Rests on: the paper for the instances, the scale factor, the versions (PostgreSQL 8.3.7, DBT-3 1.5) and the
+/// distances, and the specification of TPC-H for the rows. The sizes are computed.
 ///
-/// Left out: the rest of the data base but for its room, other files of the server, sorting and hashing
-/// on disk (the hash of `part` is small), and the time before the first row.
+/// A row of `lineitem` has four integers, four floats, two short characters, three dates, 25 and 10 characters, and a
+/// comment of 27. With one byte more for each text, these are 113 bytes. With a header of 24, rounded up to 8, and 4
+/// for the pointer, a row has about 144 bytes. A page of 8,168 bytes has 56 rows, which makes 107,200 pages, 880 MB. A
+/// row of `part` has about 164 bytes. A page has 49 rows, which makes 4,080 pages, 33 MB.
+///
+/// Trust: the sizes to a few percent, the plan moderate (assumed, not observed), the time for each page low (56 rows at
+/// half a microsecond on a Core 2 Duo).
+///
+/// Left out: the rest of the database except for its room, other files of the server, and the time before the first
+/// row. Sorting and hashing on disk are left out too, since the hash of `part` is small.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -30,28 +33,26 @@ const SEGMENT: u64 = 1 << 30;
     serde(default)
 )]
 pub struct TpcHSpec {
-    /// How many instances, each a program of one process with tables of its own; 1 to 4096, default
-    /// 3.
+    /// Instances, each a program of one process with tables of its own; 1 to 4096, default 3.
     pub instances: u32,
     /// Bytes of the table that is hashed; default 33.4 MB.
     pub part: Bytes,
-    /// Bytes of the table that is read then; default 878 MB.
+    /// Bytes of the table that is read after the hashing; default 878 MB.
     pub lineitem: Bytes,
-    /// Bytes between the two tables, where those lie that were loaded between them; default 390 MB
-    /// (`partsupp`, `customer`, `orders`; assumed).
+    /// Bytes between the two tables, for the tables that were loaded between them; default 390 MB (`partsupp`,
+    /// `customer`, `orders`; assumed).
     pub between: Bytes,
     /// Bytes of a page and of each call; default 8 KiB.
     pub page: Bytes,
     /// Processor time for each page of `part`; default 30 us.
     pub part_cpu: Nanos,
-    /// Processor time for each page of `lineitem`; default 28 us. More makes the query less bound to
-    /// the disk.
+    /// Processor time for each page of `lineitem`; default 28 us. A longer time makes the query less bound to the disk.
     pub lineitem_cpu: Nanos,
     /// Bytes from the end of an instance's tables to the beginning of the next; default 50 GB.
     pub gap: Bytes,
-    /// Where on the disk the first table begins; default 0.
+    /// Place of the first table on the disk; default 0.
     pub start: Bytes,
-    /// Share of each table that there is, more than 0 to 1, default 1.
+    /// Factor for the size of each table, more than 0 to 1; default 1.
     pub scale: f64,
 }
 
@@ -73,8 +74,8 @@ impl Default for TpcHSpec {
 }
 
 impl TpcHSpec {
-    /// Adds the tables and processes to a host; programs are numbered from `program` on. Returns the
-    /// number behind the last.
+    /// Adds the tables and processes to a host; programs are numbered from `program` on. Returns the number behind the
+    /// last program.
     ///
     /// # Errors
     ///

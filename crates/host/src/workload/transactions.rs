@@ -7,20 +7,20 @@ use headtime_sched::Class;
 use headtime_units::{Bytes, Nanos};
 use headtime_workload::{Random, SizeDistribution, Sizes, TimeDistribution};
 
-/// Tells the random numbers of this benchmark from those of other things.
+/// Separates the random numbers of this benchmark from all others.
 const PURPOSE: u64 = 65;
 
-/// `transactions`: processes that each make so many calls at random pages of the device, one after the
-/// other, through the page cache.
+/// `transactions`: processes that each make calls at random pages of the device, one after the other, through the page
+/// cache.
 ///
-/// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), section 3.1: the tool opens a
-/// device, forks `processes` (p), and each of them reads `size` bytes (s) at a random page `transactions` times
-/// (r) without thinking; section 6.3 for shares of writes, sizes around a mean, and thinking; section 6.4 for
-/// priorities drawn at random. A call is what the paper calls a transaction. Trust: high. Open: whether the processes share what they opened
-/// (`shared`).
+/// Rests on: Yu, Shin, Eom, Yeom, NCQ vs. I/O Scheduler (ACM TOS 6(1), 2010), section 3.1. The tool opens a device and
+/// forks `processes` (p). Each process reads `size` bytes (s) at a random page, `transactions` times (r), without
+/// thinking. Section 6.3 describes shares of writes, sizes around a mean, and thinking. Section 6.4 describes
+/// priorities drawn at random. The paper calls a call a transaction. Trust: high. Open: whether the processes share one
+/// open file (`shared`).
 ///
-/// The device is a file whose pages are read one by one: its readahead makes a request for each page, so that
-/// `request_max` of the host is to be 4 KiB for what the paper measures.
+/// The device is a file whose pages are read one by one, so readahead makes a request for each page. To reproduce the
+/// paper's measurements, `request_max` of the host has to be 4 KiB.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -28,24 +28,23 @@ const PURPOSE: u64 = 65;
     serde(default)
 )]
 pub struct TransactionsSpec {
-    /// How many processes, of one program; 1 to 4096, default 32.
+    /// Processes of one program; 1 to 4096, default 32.
     pub processes: u32,
-    /// How many calls each of them makes; 1 to 16,777,216, default 100.
+    /// Calls of each process; 1 to 16,777,216, default 100.
     pub transactions: u32,
-    /// Bytes of each call, at most 1 GiB; default 4,000 B, which is a page. What is drawn is a multiple of 4 KiB.
+    /// Bytes of each call, at most 1 GiB; default 4,000 B, which is a page. Drawn sizes are multiples of 4 KiB.
     pub size: SizeDistribution,
-    /// Which share of the calls reads, 0 to 1; default 1. The others write, and return when the data is
-    /// in memory.
+    /// Share of the calls that read, 0 to 1; default 1. The other calls write, and return when the data is in memory.
     pub read_share: f64,
     /// Time between two calls of a process; default 0.
     pub think: TimeDistribution,
-    /// Which share of the calls asks in the real-time class, 0 to 1; default 0. Each call is drawn; the others ask as
-    /// best effort.
+    /// Share of the calls in the real-time class, 0 to 1; default 0. The class is drawn for each call. The other calls
+    /// are in the best-effort class.
     pub high_share: f64,
-    /// Whether the processes share one open file, as forked ones do, and so its state of readahead;
-    /// default no: each has opened it.
+    /// True if the processes share one open file and its readahead state, as forked processes do; default false. If
+    /// false, each process opens the file itself.
     pub shared: bool,
-    /// Share of the calls that are made, more than 0 to 1, default 1.
+    /// Factor for the number of calls, more than 0 to 1; default 1.
     pub scale: f64,
 }
 
@@ -65,8 +64,8 @@ impl Default for TransactionsSpec {
 }
 
 impl TransactionsSpec {
-    /// Adds the device and the processes to a host; the program's number is `program`. Returns the number
-    /// behind it. The seed fixes places, sizes, operations, and times.
+    /// Adds the device and the processes to a host; the program's number is `program`. Returns the next number. The
+    /// seed fixes places, sizes, operations, and times.
     ///
     /// # Errors
     ///
@@ -131,9 +130,9 @@ struct Calls {
     think: TimeDistribution,
     random: Random,
     left: u32,
-    /// Whether it thinks before the next call.
+    /// True if the process thinks before the next call.
     thinks: bool,
-    /// Whether the class of the next call is set.
+    /// True if the class of the next call is set.
     ranked: bool,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Folds {
     parts: u32,
 }
 
-/// Why no tree can be grown.
+/// Reason why no tree can be grown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{groups} epochs with throughput are too few for cross-validation; allowed are 2 or more")]
 pub struct TooFew {
@@ -22,8 +22,8 @@ pub struct TooFew {
 }
 
 impl Folds {
-    /// Divides samples into `parts` parts by chance, but always in the same way. A group is never divided. Returns an
-    /// error if there are fewer than two groups.
+    /// Divides samples into `parts` parts at random, but always in the same way. A group is never divided. Returns an error
+    /// if there are fewer than two groups.
     pub fn new(groups: impl Iterator<Item = u64> + Clone, parts: u32) -> Result<Folds, TooFew> {
         let numbers: BTreeSet<u64> = groups.clone().collect();
         if numbers.len() < 2 {

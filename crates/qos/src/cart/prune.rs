@@ -8,7 +8,7 @@ use super::tree::{Node, Tree};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// A number with an order. Numbers that are not numbers do not occur.
+/// A number that can be ordered. NaN does not occur.
 #[derive(Clone, Copy, PartialEq)]
 struct Ordered(f64);
 

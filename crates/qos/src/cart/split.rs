@@ -5,7 +5,7 @@ use crate::features::{Feature, FeatureSet, Vector};
 
 /// Limits of growth.
 pub(super) struct Limits {
-    /// Features that may be asked for.
+    /// Features that the tree may use.
     pub features: FeatureSet,
     /// Least number of samples of a node that is split.
     pub min_split: usize,

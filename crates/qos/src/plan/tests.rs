@@ -1,4 +1,4 @@
-//! Programs on servers of which each moves bytes at a constant rate, a millisecond at a time.
+//! Tests with simulated servers, each of which moves bytes at a constant rate, a millisecond at a time.
 
 mod drift;
 mod pauses;
@@ -101,7 +101,7 @@ fn run(loads: &mut [Load], goals: &[Option<f64>], until: u64) -> (Vec<GateOrder>
     run_in(planner(loads, goals), loads, until)
 }
 
-/// The same with a planner of the caller's.
+/// Runs programs in the windows of a given planner. Returns all orders.
 fn run_in(mut planner: Planner, loads: &mut [Load], until: u64) -> (Vec<GateOrder>, Planner) {
     let mut orders = Vec::new();
     let mut windows: Vec<(Lane, Time, Time)> = Vec::new();
@@ -147,7 +147,7 @@ fn run_in(mut planner: Planner, loads: &mut [Load], until: u64) -> (Vec<GateOrde
 
 #[test]
 fn goals_are_met_and_best_effort_gets_the_rest() {
-    // Alone 10 s each: at 2.5 times that, both need 80 % of the servers.
+    // Each program takes 10 s alone. At 2.5 times that, both together need 80 % of the servers.
     let mut loads = [
         Load::new(1, 64, 10_000, false),
         Load::new(2, 8, 10_000, true),

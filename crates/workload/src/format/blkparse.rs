@@ -5,17 +5,21 @@
 //!   device cpu sequence   seconds       pid  action, letters, sector + sectors [process]
 //! ```
 //!
-//! Three actions matter (blkparse(1), "trace actions"): `Q`, a request enters the block layer; `D`,
-//! it goes to the driver, by now perhaps merged with others; `C`, it is complete. `R` puts an issued
-//! request back. All other actions are ignored, and so are the summary at the end and commands that
-//! are not for sectors.
+//! Five actions matter (blkparse(1), "trace actions"):
+//! - `Q`: a request enters the block layer,
+//! - `I`: a scheduler takes the request,
+//! - `D`: the request goes to the driver, perhaps merged with others,
+//! - `R`: the driver gives an issued request back,
+//! - `C`: the request is complete.
 //!
-//! The requests of the trace are the `Q` events, which is what a scheduler has to work on; if there
-//! are none, the `D` events. [`ReadOptions::arrival_event`](crate::ReadOptions) chooses otherwise.
-//! A completion is paired by device, operation and sectors; see [`Pairing`]. `I`, a scheduler takes the
-//! request, only says which process asked where the kernel's own threads issue.
+//! The reader ignores all other actions, the summary at the end, and commands without sectors.
 //!
-//! Devices are numbered from 0 in the order in which they appear and named `major,minor`.
+//! The requests of the trace are the `Q` events, on which a scheduler works. If there are no `Q`
+//! events, they are the `D` events. [`ReadOptions::arrival_event`](crate::ReadOptions) overrides this
+//! choice. A completion is paired by device, operation and sectors: see [`Pairing`]. If a thread of the
+//! kernel issues a request, its `I` event may tell which process made the request.
+//!
+//! Devices are named `major,minor`, and numbered from 0 in order of appearance.
 
 use super::fields::{Field, Fields};
 use super::rwbs;
@@ -33,10 +37,10 @@ use std::io::Read;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What a line says.
+/// Contents of a line.
 enum BlkparseLine {
     Event(BlockEvent),
-    /// Nothing of interest.
+    /// Any other line.
     Other,
 }
 
@@ -77,12 +81,12 @@ pub(super) fn device_names(devices: Numbered<(u32, u32)>) -> Vec<(u32, String)> 
         .collect()
 }
 
-/// Returns true if a line is an event, right or wrong: it begins with `major,minor`.
+/// Returns true if a line begins with `major,minor`, as events do. The rest of the line is not checked.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     device(Fields::new(line).next()).is_ok()
 }
 
-/// Returns true if a line begins what blkparse writes beside the events.
+/// Returns true if a line is the first of the summary that blkparse writes behind the events.
 fn is_summary(line: &[u8]) -> bool {
     let word = Fields::new(line).next().text;
     [
@@ -128,7 +132,7 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine
     };
     let letters = fields.next();
     let Some((op, flags)) = rwbs::read(letters.text) else {
-        // Commands that are not for sectors have letters too.
+        // Commands without sectors have letters too.
         return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
             Ok(BlkparseLine::Other)
         } else {
@@ -147,7 +151,7 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine
     Ok(BlkparseLine::Event(block_event(action, request)))
 }
 
-/// An event of a request as blktrace records it, where flushes are empty writes.
+/// Makes the event of a request as blktrace records it, with a flush as an empty write.
 pub(super) fn block_event(action: BlockAction, request: TraceRequest) -> BlockEvent {
     let TraceRequest {
         mut op,
@@ -157,7 +161,8 @@ pub(super) fn block_event(action: BlockAction, request: TraceRequest) -> BlockEv
     } = request;
     let mut action = action;
     if op == Op::Write && extent.is_empty() && matches!(action, BlockAction::Complete(_)) {
-        // The end of a flush that a process asked for; the kernel may have taken the `F` off by then.
+        // Completion of a flush that a process asked for. The kernel may have removed the letter `F` by
+        // then.
         if !flags.has(Flags::PREFLUSH) {
             action = BlockAction::Complete(Level::Queued);
         }
@@ -166,7 +171,7 @@ pub(super) fn block_event(action: BlockAction, request: TraceRequest) -> BlockEv
         }
     }
     if extent.is_empty() && flags.has(Flags::PREFLUSH) {
-        // What begins as an empty write with a flush before is the flush.
+        // An empty write with a flush before it is the flush itself.
         op = Op::Flush;
         flags = Flags::NONE;
     }
@@ -185,7 +190,7 @@ pub(super) fn block_event(action: BlockAction, request: TraceRequest) -> BlockEv
     }
 }
 
-/// `sector + sectors`; nothing is no sectors, and so is a sector alone.
+/// Reads `sector + sectors`. A missing sector, or a sector alone, means no sectors.
 fn extent(fields: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     let sector = fields.next();
     if sector.text.is_empty() || matches!(sector.text[0], b'[' | b'(') {
@@ -305,7 +310,7 @@ Skips: 0 forward (0 -   0.0%)
 
     #[test]
     fn split_twin_requeued_and_stray() {
-        // One request is completed in two parts.
+        // One request completes in two parts.
         let split = "\
 8,0 1 1 0.000001000 9 Q R 100 + 16 [x]
 8,0 1 2 0.000002000 9 C R 108 + 8 [0]
@@ -315,7 +320,7 @@ Skips: 0 forward (0 -   0.0%)
             all(&read(split, None).unwrap()),
             [(1, Some(3), 0, Extent::at(100, 16))]
         );
-        // Two alike complete in order; a third completion belongs to none.
+        // Two equal requests complete in order. A third completion matches no request.
         let twins = "\
 8,0 1 1 0.000001000 9 Q R 100 + 8 [x]
 8,0 1 1 0.000002000 9 Q R 100 + 8 [y]
@@ -334,7 +339,7 @@ Skips: 0 forward (0 -   0.0%)
             ]
         );
         assert_eq!(trace.notes.unpaired, 1);
-        // Put back and issued again, it is still one request.
+        // A request that is given back and issued again remains one request.
         let requeued = "\
 8,0 1 1 0.000001000 9 D R 100 + 8 [x]
 8,0 1 1 0.000002000 9 R R 100 + 8 [0]
@@ -347,7 +352,8 @@ Skips: 0 forward (0 -   0.0%)
         );
     }
 
-    /// Found by fuzzing: such a completion was kept, and a response time came out negative.
+    /// Found by fuzzing: a completion before its request was accepted, and the response time was
+    /// negative.
     #[test]
     fn a_completion_before_the_request_is_not_its() {
         let text = "\

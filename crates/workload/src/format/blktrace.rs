@@ -1,12 +1,13 @@
-//! Binary records of blktrace, as the kernel hands them out: one file for each processor.
+//! Binary records of blktrace as the kernel writes them: one file for each processor.
 //!
 //! A record has 48 bytes (linux: include/uapi/linux/blktrace_api.h, version 7) in the byte order of the
-//! recording machine. EventFields: magic, sequence, time in ns, sector, bytes, action, process, device,
-//! processor, error, length of the data behind the record. The upper half of the action is the kind of
-//! request, the lower half the event. Events have the meaning of [blkparse](super::blkparse).
+//! recording machine. The fields are: magic, sequence, time in ns, sector, bytes, action, process,
+//! device, processor, error, length of the data behind the record. The upper half of the action is the
+//! kind of request, the lower half the event. Events have the same meaning as in
+//! [blkparse](super::blkparse).
 //!
-//! A file is in order of time, and an event of a request may be in the file of any processor. So files
-//! given together are read together, the earliest record first.
+//! Each file is in order of time. The events of one request may be in the files of several processors.
+//! So the reader reads all given files together, the earliest record first.
 
 use super::blkparse::{block_event, device_names};
 use super::rwbs;
@@ -21,7 +22,7 @@ use crate::reader::{self, Reader, line_error};
 use headtime_units::{Extent, Time};
 use std::io::Read;
 
-/// The magic with the version in its lowest byte.
+/// Magic number, with the version in its lowest byte.
 const MAGIC: u32 = 0x6561_7407;
 const VERSION: u32 = 0xff;
 const RECORD: usize = 48;
@@ -30,9 +31,9 @@ const RECORD: usize = 48;
 const WRITE: u32 = 1 << 1;
 const FLUSH: u32 = 1 << 2;
 const SYNC: u32 = 1 << 3;
-/// A command that is not for sectors.
+/// A command without sectors.
 const COMMAND: u32 = 1 << 9;
-/// A message of the kernel.
+/// A message from the kernel.
 const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 const FUA: u32 = 1 << 15;
@@ -47,7 +48,7 @@ fn is_magic(word: u32) -> bool {
     word & !VERSION == MAGIC & !VERSION
 }
 
-/// A file, and how far it is read.
+/// A file, and the position of the reader in that file.
 pub(crate) struct Records<R> {
     pub file: String,
     pub lines: Lines<Input<R>>,
@@ -90,7 +91,7 @@ impl<R: Read> Records<R> {
                 break None;
             };
             let Some(fields) = EventFields::new(&record) else {
-                // Where the next one begins is not known.
+                // The start of the next record is unknown.
                 reader.refuse(odd(
                     "it does not begin with the magic of blktrace, version 7; the file is not read further",
                 ))?;
@@ -119,18 +120,18 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// The fields of a record.
+/// Fields of a record.
 struct EventFields {
     time: u64,
     sector: u64,
     bytes: u32,
-    /// The event, without the bit for a control group behind the record.
+    /// Event, without the bit that marks a control group behind the record.
     action: u32,
     kind: u32,
     process: u32,
     device: (u32, u32),
     failed: bool,
-    /// Bytes that follow.
+    /// Bytes behind the record that belong to it.
     more: u16,
 }
 
@@ -291,7 +292,7 @@ mod tests {
         Trace::read("t.blktrace.0", bytes, &options)
     }
 
-    /// A write queued, a message, the write issued and complete, and a flush.
+    /// Records of a queued write, a message, the write's issue and completion, and a flush.
     fn sample(big: bool) -> Vec<u8> {
         const SYNC_WRITE: u32 = 0xa << 16;
         [

@@ -1,13 +1,16 @@
 //! DiskSim's own ASCII format: `arrival device block blocks flags`, one request per line.
 //!
-//! The columns are those of the DiskSim 4 manual's default trace format: arrival time (a decimal
-//! number of milliseconds since the start), device number, first block, number of blocks, and flags
-//! in hexadecimal, of which bit 0 says read. The other bits are not used here.
+//! The DiskSim 4 manual describes the columns as the default trace format:
+//! - arrival time, a decimal number of milliseconds since the start,
+//! - device number,
+//! - first block,
+//! - number of blocks,
+//! - flags in hexadecimal. Bit 0 marks a read. The other bits are ignored.
 //!
-//! Other simulators write the same columns with arrivals in whole nanoseconds. Unless the unit is
-//! told, the first 64 KiB decide: if no arrival there has a decimal point, and in milliseconds they
-//! would lie more than a second apart on average, they are nanoseconds, else milliseconds. After
-//! guessing nanoseconds, a decimal point further on is an error.
+//! Other simulators write the same columns with arrivals in whole nanoseconds. Unless the caller gives
+//! the unit, the first 64 KiB decide. The unit is nanoseconds if no arrival there has a decimal point,
+//! and if the mean distance would exceed a second in milliseconds. Otherwise the unit is milliseconds.
+//! After a guess of nanoseconds, a later decimal point is an error.
 
 use super::fields::Fields;
 use crate::TraceRequest;
@@ -21,10 +24,10 @@ use headtime_sched::{Flags, Op};
 use headtime_units::Time;
 use std::io::Read;
 
-/// Mean distance of whole numbers past which they are not taken for milliseconds.
+/// Largest mean distance of whole numbers that are taken for milliseconds.
 const GAP_MS_MAX: u64 = 1_000;
 
-/// The bit of the flags that says read.
+/// Bit of the flags that marks a read.
 const READ: u32 = 1;
 
 pub(crate) fn read<R: Read>(
@@ -90,7 +93,7 @@ fn parse(line: &[u8], note: TimeUnitNote) -> Result<TraceRequest, Box<FieldError
     })
 }
 
-/// The unit of the arrivals at the start of a file.
+/// Guesses the unit of the arrivals from the start of a file.
 fn guess(sample: &[u8]) -> TimeUnitNote {
     let note = |unit, because| TimeUnitNote { unit, because };
     // The last line may be cut off.
@@ -104,7 +107,7 @@ fn guess(sample: &[u8]) -> TimeUnitNote {
         if arrival.contains(&b'.') {
             return note(TimeUnit::Millis, UnitReason::DecimalPoint);
         }
-        // What is not a number is found again, and reported, when its line is read.
+        // Text that is no number is skipped here. The reader reports the error at its line.
         if let Ok(arrival) = number::unsigned(arrival) {
             least = least.min(arrival);
             most = most.max(arrival);
@@ -276,7 +279,7 @@ mod tests {
             let error = parse(&text, &ReadOptions::default()).unwrap_err();
             assert_eq!(error.to_string(), format!("t.trace: line 2, {message}"));
         }
-        // Bytes that are no text are shown without harm.
+        // Bytes that are no text are escaped in the message.
         let error = Trace::read(
             "t",
             &b"1.0 0 \xff\x1b[31m 8 1\n"[..],
@@ -295,7 +298,7 @@ mod tests {
         let plain = parse("1.0 0 5 1 1\n", &ReadOptions::default()).unwrap();
         let marked = parse("\u{feff}1.0 0 5 1 1\n", &ReadOptions::default()).unwrap();
         assert_eq!(plain, marked);
-        // At the start alone.
+        // A byte order mark is accepted at the start of a file only.
         let error = parse(
             "1.0 0 5 1 1\n\u{feff}1.0 0 5 1 1\n",
             &ReadOptions::default(),

@@ -1,4 +1,4 @@
-//! Block events of Linux's tracing, as three programs print them.
+//! Block events of Linux's tracing, in the text of three programs.
 //!
 //! ```text
 //!     dd-30616 [000] ..... 23447.876: block_rq_issue: 7,0 RS 4096 () 800 + 8 be,0,4 [dd]    tracefs
@@ -7,21 +7,28 @@
 //!     process  [cpu] flags seconds: event: device letters bytes (command) sector + sectors priority [name or error]
 //! ```
 //!
-//! Before the colon behind the event stands what the printing program adds, behind it what the
-//! kernel's own description of the event says (linux: include/trace/events/block.h), which is why one
-//! reader does for all. Newer kernels add the priority, which stands as words or as a number; the
-//! error code is of the completion alone. tracefs may put the thread group in brackets behind the process;
-//! trace-cmd the name of an instance before it.
+//! The text before the colon behind the event's name is the printing program's. The text behind the
+//! colon follows the kernel's own description of the event (linux: include/trace/events/block.h). So
+//! one reader can read all three.
 //!
-//! These events matter: `block_bio_queue`, a request enters the block layer; `block_rq_insert`, a
-//! scheduler takes it; `block_rq_issue`, it goes to the driver; `block_rq_requeue`, it comes back;
-//! `block_rq_complete`, it is complete; and `block_bio_complete`, which stands for the latter at
-//! drivers that work without requests, such as device mapper. All others are passed over, and so
-//! are operations that are not for sectors or of which nothing is written down, such as writing zeroes
-//! (`N`). [`Pairing`] makes requests of them. The process is the thread that ran at the event.
+//! Newer kernels add the priority, in words or as a number. Only a completion has the error code.
+//! tracefs may print the thread group in brackets behind the process. trace-cmd may print the name of
+//! an instance before the process.
 //!
-//! What the recording program lost is counted, where it says so: the requests concerned lack their
-//! completion, or are not there.
+//! These events matter:
+//! - `block_bio_queue`: a request enters the block layer,
+//! - `block_rq_insert`: a scheduler takes the request,
+//! - `block_rq_issue`: the request goes to the driver,
+//! - `block_rq_requeue`: the request comes back,
+//! - `block_rq_complete`: the request is complete,
+//! - `block_bio_complete`: the request is complete, at drivers without requests, such as device mapper.
+//!
+//! The reader ignores all other events, and operations that move no data to sectors, such as writing
+//! zeroes (`N`). [`Pairing`] makes requests of the events. The process is the thread that ran at the
+//! event.
+//!
+//! If the file reports lost events, the reader counts them. Requests with lost events are missing or
+//! lack their completion.
 
 use super::blkparse::{device, device_names};
 use super::fields::{Field, Fields};
@@ -41,25 +48,25 @@ use std::io::Read;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// What stands before an event's own text.
+/// The part of a line before the event's own text.
 struct Head<'a> {
     format: Format,
-    /// The thread that ran; `None` if it was not known to the recording program.
+    /// Thread that ran. `None` if the recording program did not know the thread.
     process: Option<u32>,
     time: Field<'a>,
-    /// The event's name without the group; empty if there is none.
+    /// Name of the event without the group. Empty if there is none.
     event: &'a [u8],
     /// The event's own text.
     text: Fields<'a>,
 }
 
-/// What a line says.
+/// Contents of a line.
 enum EventLine {
-    /// An event of a request, and whether it says that the request failed.
+    /// An event of a request. True if the event reports that the request failed.
     Event(BlockEvent, bool),
-    /// Events that were lost.
+    /// Number of lost events.
     Lost(u64),
-    /// Nothing of interest.
+    /// Any other line.
     Other,
 }
 
@@ -90,7 +97,7 @@ pub(crate) fn read<R: Read>(
     Ok(())
 }
 
-/// Which of the formats a line belongs to, if it belongs to one.
+/// Format of a line, if the line belongs to one of the formats.
 pub(crate) fn recognise(line: &[u8]) -> Option<Format> {
     match head(line) {
         Some(head) => Some(head.format),
@@ -98,13 +105,13 @@ pub(crate) fn recognise(line: &[u8]) -> Option<Format> {
     }
 }
 
-/// Takes the front of a line apart, whatever the process is called: it may hold blanks, brackets and
-/// colons. The processor in brackets is found by what stands around it.
+/// Splits the front of a line. A process name may contain blanks, brackets and colons, so the processor
+/// in brackets is found by its neighbours.
 fn head(line: &[u8]) -> Option<Head<'_>> {
     memchr::memchr_iter(b'[', line).find_map(|at| head_around(line, at))
 }
 
-/// The same, the processor's bracket being at `at`.
+/// Splits the front of a line whose processor has its opening bracket at `at`.
 fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
     let (before, behind) = (&line[..at], &line[at + 1..]);
     let close = behind.iter().position(|byte| *byte == b']')?;
@@ -115,11 +122,11 @@ fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
     let mut text = Fields::behind(line, at + close + 2);
     let mut time = text.next();
     if time.text.last() != Some(&b':') {
-        // Interrupts off, need for resched and so on, a character for each.
+        // Flags such as interrupts off or need for resched, one character each.
         time = text.next();
     }
     time.text = time.text.strip_suffix(b":")?;
-    // Without a colon it is no event, but may be a stack or a mark that somebody made.
+    // Text without a colon is no event, but may be a stack or a mark made by a program.
     let event = text.next().text.strip_suffix(b":").unwrap_or(b"");
     let name = event.rsplit(|byte| *byte == b':').next()?;
     let starts = time.text.first().is_some_and(u8::is_ascii_digit);
@@ -132,8 +139,8 @@ fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
     })
 }
 
-/// The process at the end of `before`: `name-123`, perhaps with a thread group `(  123)` behind it, or
-/// `name 123` or `name 123/123`, where perf has -1 if it does not know.
+/// Finds the process at the end of `before`. `name-123` may be followed by a thread group `(  123)`.
+/// The other notations are `name 123` and `name 123/123`. perf prints -1 for an unknown process.
 fn process(before: &[u8]) -> Option<(Format, Option<u32>)> {
     let mut before = before.trim_ascii_end();
     if let Some(group) = before.strip_suffix(b")") {
@@ -152,7 +159,7 @@ fn process(before: &[u8]) -> Option<(Format, Option<u32>)> {
         b'-' if digits == b"1" && matches!(name, [.., b' ', b'-']) => Some((Format::Perf, None)),
         b'-' => Some((Format::Ftrace, Some(process))),
         b' ' | b'\t' => Some((Format::Perf, Some(process))),
-        // The second number is the thread, which is what the other programs have.
+        // The second number is the thread. The other programs print the thread too.
         b'/' if name.len() > 1 && name[name.len() - 2].is_ascii_digit() => {
             Some((Format::Perf, Some(process)))
         }
@@ -160,7 +167,7 @@ fn process(before: &[u8]) -> Option<(Format, Option<u32>)> {
     }
 }
 
-/// Returns true if a line is one of those that trace-cmd and tracefs write beside the events.
+/// Returns true if trace-cmd or tracefs writes such a line beside the events.
 fn is_preamble(line: &[u8]) -> bool {
     let line = line.trim_ascii_start();
     lost(line).is_some()
@@ -169,8 +176,8 @@ fn is_preamble(line: &[u8]) -> bool {
         || line.starts_with(b"CPU ") && line.ends_with(b" is empty")
 }
 
-/// Events that a line says were lost: `CPU:1 [LOST 35 EVENTS]`, `CPU:1 [35 EVENTS DROPPED]`, where the
-/// number may be missing, and perf's `PERF_RECORD_LOST lost 35`.
+/// Number of lost events that a line reports. The forms are `CPU:1 [LOST 35 EVENTS]`, `CPU:1 [35 EVENTS
+/// DROPPED]`, where the number may be missing, and perf's `PERF_RECORD_LOST lost 35`.
 fn lost(line: &[u8]) -> Option<u64> {
     let contains = |text: &[u8]| memchr::memmem::find(line, text).is_some();
     let of_processor = line.starts_with(b"CPU:") && (contains(b"LOST") || contains(b"DROPPED"));
@@ -188,8 +195,8 @@ fn lost(line: &[u8]) -> Option<u64> {
     Some(counts.next_back().unwrap_or(1))
 }
 
-/// Returns true if a line is part of the calls that led to an event: `=> function` (tracefs), or an
-/// address and a function behind a tab (perf).
+/// Returns true if a line is part of a call stack: `=> function` (tracefs), or a tab, an address and a
+/// function (perf).
 fn is_call(line: &[u8]) -> bool {
     let text = line.trim_ascii_start();
     let address = || {
@@ -229,7 +236,7 @@ fn parse(
     let device = device(text.next())?;
     let letters = text.next();
     let Some((op, flags)) = rwbs::read(letters.text) else {
-        // Commands that are not for sectors have letters too.
+        // Commands without sectors have letters too.
         return if letters.text.iter().all(u8::is_ascii_uppercase) && !letters.text.is_empty() {
             Ok(EventLine::Other)
         } else {
@@ -247,7 +254,7 @@ fn parse(
     Ok(EventLine::Event(event, failed))
 }
 
-/// Which event of the block layer.
+/// Kind of event of the block layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EventKind {
     BioQueue,
@@ -259,7 +266,7 @@ pub(crate) enum EventKind {
 }
 
 impl EventKind {
-    /// Of the events that say the most with the least.
+    /// Kind of a recorded event by its name. Only the events in `BLOCK_EVENTS` are recorded.
     ///
     /// # Panics
     ///
@@ -278,7 +285,7 @@ impl EventKind {
     }
 }
 
-/// What an event says of a request.
+/// Makes the event of a request from the fields of an event.
 pub(crate) fn block_event(
     kind: EventKind,
     time: Time,
@@ -299,9 +306,9 @@ pub(crate) fn block_event(
         EventKind::BioComplete => BlockAction::Complete(Level::Queued),
     };
     if op == Op::Write && extent.is_empty() {
-        // What a process hands in to flush is a write of nothing with a flush before it; at its
-        // completion the letter of the flush is gone. Elsewhere than at sector 0 it is the end of a
-        // write with flushes around it.
+        // A process's flush is an empty write with a flush before it. At its completion the letter of
+        // the flush is gone. An empty write elsewhere than at sector 0 is the end of a write with
+        // flushes around it.
         if kind.is_complete() {
             action = BlockAction::Complete(Level::Queued);
         }
@@ -332,7 +339,7 @@ pub(crate) fn block_event(
     }
 }
 
-/// A line that is no event of the format.
+/// Error for a line that is no event of the format.
 #[cold]
 fn no_event(line: &[u8], format: Format) -> Box<FieldError> {
     let at = line.len() - line.trim_ascii_start().len();
@@ -344,7 +351,7 @@ fn no_event(line: &[u8], format: Format) -> Box<FieldError> {
     FieldError::new(at, "the line", &line[at..], allowed)
 }
 
-/// Passes over the bytes, if there are some, and the command in brackets, `()` for reads and writes.
+/// Skips the number of bytes, if there is one, and the command in brackets. Reads and writes have `()`.
 fn command(text: &mut Fields<'_>, bytes: bool) -> Result<(), Box<FieldError>> {
     if bytes {
         text.next().unsigned("the number of bytes")?;
@@ -362,7 +369,7 @@ fn command(text: &mut Fields<'_>, bytes: bool) -> Result<(), Box<FieldError>> {
     Ok(())
 }
 
-/// `sector + sectors`; a request of nothing may be at any sector.
+/// Reads `sector + sectors`. An empty request may be at any sector.
 fn extent(text: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     let sector = text.next();
     let start = sector.unsigned("the sector")?;
@@ -372,7 +379,7 @@ fn extent(text: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     }
     let len = text.next().unsigned("the number of sectors")?;
     if len == 0 {
-        // At the completion of the block layer's own flush the sector is the largest number there is.
+        // At the completion of the block layer's own flush, the sector is the largest number.
         return Ok(reader::extent(start, 0).unwrap_or_default());
     }
     reader::extent(start, len).ok_or_else(|| {
@@ -383,8 +390,8 @@ fn extent(text: &mut Fields<'_>) -> Result<Extent, Box<FieldError>> {
     })
 }
 
-/// Whether the error code in square brackets at the end of a completion, behind a priority on newer
-/// kernels, is another one than 0.
+/// Reads the error code in square brackets at the end of a completion. Newer kernels print a priority
+/// before the code. Returns true if the code is not 0.
 fn error(text: &mut Fields<'_>) -> Result<bool, Box<FieldError>> {
     let mut code = text.next();
     if !code.text.starts_with(b"[") && !code.text.is_empty() {

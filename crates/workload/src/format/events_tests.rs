@@ -75,7 +75,8 @@ fn processes_may_be_called_anything() {
     }
 }
 
-/// The same event as kernels print it without and with the priority, and what else may stand around.
+/// One event as older kernels print it without the priority, and newer ones with it, among lines of
+/// other kinds.
 #[test]
 fn versions_of_the_kernel_and_other_lines() {
     let old = "\
@@ -117,7 +118,7 @@ fn an_error_of_the_device_is_counted() {
     assert_eq!(trace.notes.failed, 1);
 }
 
-/// Device mapper: there are no requests, and completions are of what was queued.
+/// Device mapper has no requests. Its completions belong to queue events.
 #[test]
 fn completions_of_drivers_without_requests_are_paired() {
     let text = "\
@@ -138,7 +139,8 @@ fn completions_of_drivers_without_requests_are_paired() {
     assert_eq!(trace.devices(), [0, 1]);
 }
 
-/// A write with forced unit access on a drive without: its sectors, then a flush, then the end.
+/// A write with forced unit access on a drive without such access: sectors, then a flush, then the
+/// completion.
 #[test]
 fn forced_writes_end_after_their_flush() {
     let text = "\
@@ -166,7 +168,7 @@ fn forced_writes_end_after_their_flush() {
         all(&issued),
         [
             (1_000_002, Some(1_000_004), Extent::at(320, 8), Some(9)),
-            // Made by the kernel for both.
+            // Flush that the kernel issued for both.
             (1_000_005, Some(1_000_006), Extent::default(), Some(7)),
         ]
     );

@@ -3,13 +3,13 @@
 use crate::error::FieldError;
 use crate::number::{self, Allowed, DATE_MAX, TIME_MAX};
 
-/// A line that is taken apart from left to right at blanks.
+/// Splits a line at blanks, from left to right.
 pub(crate) struct Fields<'a> {
     line: &'a [u8],
     at: usize,
 }
 
-/// A field and where in the line it starts, counted from 0.
+/// A field, and the index of its first byte in the line, counted from 0.
 #[derive(Clone, Copy)]
 pub(crate) struct Field<'a> {
     pub at: usize,
@@ -25,12 +25,12 @@ impl<'a> Fields<'a> {
         Fields { line, at: 0 }
     }
 
-    /// The part of a line from byte `at` on.
+    /// Splits the part of a line from byte `at` on.
     pub(crate) fn behind(line: &'a [u8], at: usize) -> Fields<'a> {
         Fields { line, at }
     }
 
-    /// The next run of bytes without a blank; empty at the end of the line.
+    /// Returns the next run of bytes without a blank. The run is empty at the end of the line.
     #[inline]
     pub(crate) fn next(&mut self) -> Field<'a> {
         let mut from = self.at;
@@ -48,7 +48,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Nothing but blanks is left.
+    /// Checks that nothing but blanks is left.
     #[inline]
     pub(crate) fn end(&mut self, allowed: &str) -> Result<(), Box<FieldError>> {
         let field = self.next();
@@ -61,7 +61,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// The empty end of a line.
+    /// Returns the empty field at the end of a line.
     pub(crate) fn end(line: &'a [u8]) -> Field<'a> {
         Field {
             at: line.len(),
@@ -91,7 +91,7 @@ impl<'a> Field<'a> {
         u32::try_from(value).map_err(|_| self.error(name, "a whole number from 0 to 4294967295"))
     }
 
-    /// A number of bytes, counted in units of `unit` bytes.
+    /// Reads a number of bytes, counted in units of `unit` bytes.
     #[inline(always)]
     pub(crate) fn bytes(self, name: &str, unit: u64) -> Result<u64, Box<FieldError>> {
         (self.unsigned(name)?)
@@ -104,14 +104,14 @@ impl<'a> Field<'a> {
         number::hexadecimal(self.text).map_err(|Allowed(allowed)| self.error(name, allowed))
     }
 
-    /// A time from the zero of the trace.
+    /// Reads a time that counts from the zero of the trace.
     #[inline]
     pub(crate) fn time(self, name: &str, unit: u64) -> Result<u64, Box<FieldError>> {
         number::time(self.text, unit, TIME_MAX)
             .map_err(|Allowed(allowed)| self.error(name, allowed))
     }
 
-    /// A time from any zero, such as that of a calendar.
+    /// Reads a time that may count from a calendar's zero.
     #[inline]
     pub(crate) fn date(self, name: &str, unit: u64) -> Result<u64, Box<FieldError>> {
         number::time(self.text, unit, DATE_MAX)
@@ -119,10 +119,10 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The columns of a line between separators, without the blanks and quotes around them.
+/// Splits a line at separators, and removes blanks and quotes around columns.
 ///
-/// A column in quotes may contain the separator; a quote inside is doubled, and left so. With a blank
-/// as separator, any run of blanks is one.
+/// A quoted column may contain the separator. A quote inside is doubled, and stays doubled. If the
+/// separator is a blank, a run of blanks counts as one separator.
 pub(crate) struct Columns<'a> {
     line: &'a [u8],
     at: usize,
@@ -140,7 +140,7 @@ impl<'a> Columns<'a> {
         }
     }
 
-    /// The next column; `None` behind the last.
+    /// Returns the next column, or `None` after the last.
     ///
     /// # Errors
     ///
@@ -182,12 +182,12 @@ impl<'a> Columns<'a> {
         Ok(Some(Field { at: from, text }))
     }
 
-    /// All columns that are left.
+    /// Returns all columns that are left.
     pub(crate) fn all(mut self) -> Result<Vec<Field<'a>>, Box<FieldError>> {
         std::iter::from_fn(|| self.next().transpose()).collect()
     }
 
-    /// The column whose opening quote is at `from`.
+    /// Returns the column whose opening quote is at `from`.
     #[cold]
     fn quoted(&mut self, from: usize) -> Result<Field<'a>, Box<FieldError>> {
         let open = Field {

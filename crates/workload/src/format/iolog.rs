@@ -1,4 +1,4 @@
-//! What fio writes with `write_iolog` and reads with `read_iolog`.
+//! Log that fio writes with `write_iolog` and reads with `read_iolog`.
 //!
 //! ```text
 //!     fio version 2 iolog           fio version 3 iolog
@@ -8,15 +8,17 @@
 //!     /dev/sda wait 100000 0        100579 /dev/sda write 385024 4096
 //! ```
 //!
-//! The formats are described in fio's HOWTO ("Trace file format v2", "v3"). Offset and length are in
-//! bytes. `sync` and `datasync` are flushes and `trim` a discard; `add`, `open` and `close` are no
-//! requests. Version 3 has a time in front of each line, which the HOWTO gives no unit; fio 3.33 writes
-//! microseconds since the start. In version 2 only `wait` tells of time: so many microseconds since
-//! the previous `wait` (its second number means nothing). Without one there are no arrivals. Neither version has
-//! completions or processes.
+//! fio's HOWTO describes the formats ("Trace file format v2", "v3"). Offset and length are in bytes.
+//! `sync` and `datasync` are flushes, and `trim` is a discard. `add`, `open` and `close` are no
+//! requests. The format has no completions and no processes.
 //!
-//! Files are devices, numbered from 0 in the order in which they appear and named by their paths. All
-//! of them begin at sector 0.
+//! In version 3 each line begins with a time. The HOWTO gives no unit for this time. fio 3.33 writes
+//! microseconds since the start. In version 2 only `wait` gives a time: the microseconds since the
+//! previous `wait`. The second number of `wait` has no meaning. A log of version 2 without `wait` has
+//! no arrivals.
+//!
+//! Each file is a device, named by its path, and numbered from 0 in order of appearance. Every file
+//! begins at sector 0.
 
 use super::fields::{Field, Fields};
 use crate::error::{FieldError, TraceError};
@@ -32,13 +34,13 @@ use std::io::Read;
 
 const MICROSECOND: u64 = 1_000;
 
-/// What a line says.
+/// Contents of a line.
 enum IologLine {
-    /// A request, and whether it covers whole sectors.
+    /// A request. True if the request covers whole sectors.
     Request(TraceRequest, bool),
-    /// So many nanoseconds since the last time that it was said.
+    /// Nanoseconds since the previous `wait`.
     Wait(u64),
-    /// Nothing of interest.
+    /// Any other line.
     Other,
 }
 
@@ -48,7 +50,7 @@ pub(crate) fn read<R: Read>(
 ) -> Result<(), TraceError> {
     let mut files = Numbered::default();
     let mut version = None;
-    // Time of version 2.
+    // Sum of all waits of version 2 so far.
     let mut waited = None;
     while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
@@ -84,13 +86,13 @@ pub(crate) fn read<R: Read>(
     Ok(())
 }
 
-/// Returns true if a line is the first of a file in this format, of whatever version.
+/// Returns true if a line is the first of a file in this format, of any version.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     line.starts_with(b"fio version ") && line.ends_with(b" iolog")
 }
 
-/// Whether the version has times.
+/// Returns true if the version that the first line names has times.
 fn is_timed(line: &[u8]) -> Result<bool, Box<FieldError>> {
     match line.trim_ascii() {
         b"fio version 2 iolog" => Ok(false),
@@ -136,7 +138,7 @@ fn parse(
             fields.end("the end of the line: a file is only named")?;
             return Ok(IologLine::Other);
         }
-        // Writes out a part of a file without telling the disk to empty its cache.
+        // `sync_file_range` writes a part of a file back, without flushing the disk's cache.
         b"sync_file_range" => return Ok(IologLine::Other),
         b"wait" if !timed => {
             let nanos = fields.next().time("the time to wait", MICROSECOND)?;
@@ -184,7 +186,7 @@ fn parse(
     ))
 }
 
-/// A number that has no meaning and may be missing.
+/// Checks a number that has no meaning and may be missing.
 fn number_or_none(field: Field<'_>, name: &str) -> Result<(), Box<FieldError>> {
     if field.text.is_empty() {
         return Ok(());

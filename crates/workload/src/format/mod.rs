@@ -15,8 +15,8 @@ use crate::error::{TraceError, shown};
 use crate::reader::is_ignored;
 use fields::words;
 
-/// Recognises the format of a file that begins with `sample` by the first line that is neither blank nor
-/// a comment; if `lenient`, by the first that says one.
+/// Recognises the format of a file that begins with `sample`. The first line that is neither blank nor
+/// a comment decides. If `lenient`, the first line of a known format decides.
 pub(crate) fn recognise(file: &str, sample: &[u8], lenient: bool) -> Result<Format, TraceError> {
     if blktrace::recognise(sample) {
         return Ok(Format::Blktrace);
@@ -39,17 +39,18 @@ pub(crate) fn recognise(file: &str, sample: &[u8], lenient: bool) -> Result<Form
             break;
         }
     }
-    // Nothing but blank lines as far as can be seen: the reader will say that there is no request.
+    // The sample has nothing but blank lines and comments. The reader will report a file without
+    // requests.
     unknown.map_or(Ok(Format::DiskSim), Err)
 }
 
-/// The presets whose columns the first lines of a file fit.
+/// Presets whose columns the first lines of a file fit.
 pub(crate) fn fitting(sample: &[u8]) -> Vec<&'static str> {
     let first: Vec<&[u8]> = said(sample).map(|(_, line)| line).take(2).collect();
     csv::fitting(&first)
 }
 
-/// The lines of a sample that are neither blank nor comments, and their places.
+/// Lines of a sample that are neither blank nor comments, with their indices.
 fn said(sample: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let lines = sample.split(|byte| *byte == b'\n');
     let lines = lines.map(|line| line.strip_suffix(b"\r").unwrap_or(line));
@@ -59,7 +60,7 @@ fn said(sample: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 const HINT: &str = "give the format (--trace-format), and the columns if it is csv (--columns)";
 const HINT_VALIDATION: &str = "it looks like a DiskSim validation trace, which holds measured response times of a drive: see `drive validate`";
 
-/// The format of a file that begins with `line`, or a hint if there is none.
+/// Returns the format of a file that begins with `line`, or a hint for the user if no format fits.
 fn format_of(line: &[u8]) -> Result<Format, &'static str> {
     let is_number = |word: &[u8]| {
         word.first().is_some_and(u8::is_ascii_digit)

@@ -1,12 +1,16 @@
 //! MSR Cambridge traces: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
 //!
-//! The columns are described in the README of the collection (SNIA IOTTA, trace set 388; Narayanan,
-//! Donnelly, Rowstron, "Write Off-Loading", FAST 2008): the timestamp is a Windows file time, in
-//! 100 ns since 1601, at which the request was issued; Type is `Read` or `Write`; Offset and Size
-//! are in bytes; the response time is in 100 ns too. Lines are nearly, but not quite, in order.
+//! The README of the collection describes the columns (SNIA IOTTA, trace set 388; Narayanan, Donnelly,
+//! Rowstron, "Write Off-Loading", FAST 2008):
+//! - The timestamp is the time of issue, as a Windows file time in 100 ns since 1601.
+//! - Type is `Read` or `Write`.
+//! - Offset and Size are in bytes.
+//! - The response time is in 100 ns.
 //!
-//! A line of headings at the start is skipped. If all lines are of one host, the device is the disk
-//! number; else the pairs of host and disk are numbered from 0 in the order in which they appear.
+//! Lines are nearly, but not quite, in order.
+//!
+//! The reader skips a line of headings at the start. If all lines are of one host, the device is the
+//! disk number. Otherwise pairs of host and disk are numbered from 0 in order of appearance.
 
 use super::fields::{Columns, Field};
 use crate::TraceRequest;
@@ -20,10 +24,10 @@ use headtime_sched::{Flags, Op};
 use headtime_units::Time;
 use std::io::Read;
 
-/// The unit of both times.
+/// Nanoseconds in the unit of both times.
 const TICK: u64 = 100;
 
-/// Hosts, and volumes, each of a host and a disk.
+/// Hosts, and volumes. A volume is a pair of host and disk.
 struct Volumes {
     hosts: Numbered<Vec<u8>>,
     list: Numbered<(u32, u32)>,
@@ -37,7 +41,7 @@ impl Volumes {
         }
     }
 
-    /// The number of a volume.
+    /// Returns the number of a volume.
     #[inline]
     fn number(&mut self, host: &[u8], disk: u32) -> u32 {
         let host = self.hosts.number(host, || host.to_vec());
@@ -85,8 +89,8 @@ pub(crate) fn read<R: Read>(
     Ok(())
 }
 
-/// Returns true if a line looks like the first of a file in this format, right or wrong: headings, or
-/// seven columns of which the first and the third are whole numbers.
+/// Returns true if a line looks like the first of a file in this format: headings, or seven columns
+/// with whole numbers in the first and the third. The other columns are not checked.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     let columns: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
     let is_number = |text: &[u8]| !text.is_empty() && number::is_integer(text);
@@ -99,8 +103,8 @@ fn is_heading(line: &[u8]) -> bool {
         && memchr::memchr_iter(b',', line).count() == 6
 }
 
-/// The request of a line, with the place of its volume as device, and whether it covers whole
-/// sectors.
+/// Reads the request of a line. The device is the number of the volume in `volumes`. Also returns true
+/// if the request covers whole sectors.
 #[inline]
 fn parse(line: &[u8], volumes: &mut Volumes) -> Result<(TraceRequest, bool), Box<FieldError>> {
     let mut columns = Columns::new(line, b',');

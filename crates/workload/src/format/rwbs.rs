@@ -1,13 +1,16 @@
-//! The letters with which the kernel's block layer describes a request (`blk_fill_rwbs`).
+//! Letters by which the kernel's block layer describes a request (`blk_fill_rwbs`).
 
 use headtime_sched::{Flags, Op};
 
-/// What letters such as `R`, `WS`, `FWFS` or `D` stand for; `None` if there is no operation on
-/// sectors among them (`N` and the commands to zoned disks) or they are no such letters.
+/// Reads letters such as `R`, `WS`, `FWFS` or `D`. Returns `None` for other text, and for operations
+/// without sectors (`N` and the commands to zoned disks).
 ///
-/// In order: `F` for a flush before, then the operation `R`, `W`, `D` (with `E` a secure erase), `F`
-/// (a flush by itself) or `N`; then `F` forced unit access, `A` read-ahead, `S` synchronous, `M`
-/// metadata, `U` atomic.
+/// The letters come in this order:
+/// - `F` for a flush before the operation,
+/// - the operation: `R` read, `W` write, `D` discard, `F` a flush by itself, or `N` none,
+/// - flags: `F` forced unit access, `A` read-ahead, `S` synchronous, `M` metadata, `U` atomic, `E` erase.
+///
+/// `DE` is a secure erase.
 pub(crate) fn read(letters: &[u8]) -> Option<(Op, Flags)> {
     let mut flags = Flags::NONE;
     let (first, mut rest) = letters.split_first()?;
@@ -25,7 +28,7 @@ pub(crate) fn read(letters: &[u8]) -> Option<(Op, Flags)> {
         b'W' => Op::Write,
         b'D' => Op::Discard,
         b'F' => Op::Flush,
-        // A flush by itself is an empty request with the flag.
+        // An empty request with a flush before it is a flush by itself.
         b'N' if flags.has(Flags::PREFLUSH) => Op::Flush,
         _ => return None,
     };
@@ -38,7 +41,7 @@ pub(crate) fn read(letters: &[u8]) -> Option<(Op, Flags)> {
         }
     }
     if op == Op::Flush {
-        // It is the flush; nothing comes before or behind it.
+        // A flush by itself has no flush before or after.
         flags = if flags.has(Flags::SYNC) {
             Flags::SYNC
         } else {

@@ -6,21 +6,21 @@ use crate::{NewRequest, Source};
 use headtime_units::Time;
 use std::sync::Arc;
 
-/// Submits requests in the order of the trace and keeps the same number outstanding: the next
-/// request follows every completion at once. Arrival times do not matter.
+/// Replay that submits requests in the order of the trace and keeps the same number outstanding. The
+/// next request follows each completion at once. Recorded arrivals do not matter.
 ///
-/// A closed replay shows throughput. Its response times are those of a load that waits for the disk,
-/// not of the recorded one.
+/// A closed replay measures throughput. Its response times belong to a load that waits for the disk.
+/// The recorded load may not have waited.
 #[derive(Clone, Debug)]
 pub struct ClosedReplay {
     cursor: Cursor,
     depth: u32,
-    /// When the last request completed: since then there is room.
+    /// Time of the last completion. Since this time another request may be made.
     room_since: Time,
 }
 
 impl ClosedReplay {
-    /// Replays the script with `depth` requests outstanding, all from time zero on.
+    /// Replays the script with `depth` requests outstanding from time zero on.
     ///
     /// # Panics
     ///

@@ -8,19 +8,19 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Submits every request at its recorded arrival, whatever the disk does.
+/// Replay that submits every request at its recorded arrival. The disk's speed does not matter.
 ///
-/// An open replay shows response times under the recorded load; it cannot show more throughput
-/// than was recorded, and a disk that cannot keep up gathers a queue without bound.
+/// An open replay measures response times under the recorded load. Its throughput is never higher than
+/// recorded. If the disk cannot keep up, the queue grows without bound.
 #[derive(Clone, Debug)]
 pub struct OpenReplay {
     cursor: Cursor,
     speed: Speed,
-    /// The recorded time that is the zero of the run.
+    /// Recorded time that becomes the zero of the run.
     zero: Time,
 }
 
-/// When the first request of an open replay arrives.
+/// Arrival of the first request of an open replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Start {
     /// At the start of the run.
@@ -30,10 +30,10 @@ pub enum Start {
     AsRecorded,
 }
 
-/// How much faster than recorded a trace is replayed: 2 halves all times, 0.5 doubles them.
+/// Speed of a replay relative to the recording: 2 halves all times, 0.5 doubles them.
 ///
-/// As text, a decimal number. Kept as a fraction over 2³², so that scaling is exact arithmetic and
-/// the same everywhere.
+/// As text, a speed is a decimal number. The value is stored as a fraction over 2³², so that scaling is
+/// exact and the same on all machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed(u64);
 
@@ -43,14 +43,14 @@ pub struct Speed(u64);
 pub struct SpeedError;
 
 impl Speed {
-    /// As recorded.
+    /// Speed of the recording.
     pub const AS_RECORDED: Speed = Speed(1 << 32);
 
-    /// The speed nearest to `factor`.
+    /// Creates the speed nearest to `factor`.
     ///
     /// # Errors
     ///
-    /// If it is not between 0.0001 and 10,000.
+    /// If `factor` is not between 0.0001 and 10,000.
     pub fn new(factor: f64) -> Result<Speed, SpeedError> {
         if (1e-4..=1e4).contains(&factor) {
             Ok(Speed((factor * 4_294_967_296.0 + 0.5) as u64))
@@ -59,7 +59,7 @@ impl Speed {
         }
     }
 
-    /// How long a recorded span takes, rounded down and at most [`Nanos::MAX`].
+    /// Returns the replayed length of a recorded span, rounded down and at most [`Nanos::MAX`].
     fn scale(self, span: Nanos) -> Nanos {
         let scaled = (u128::from(span.as_nanos()) << 32) / u128::from(self.0);
         Nanos::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
@@ -91,7 +91,7 @@ impl OpenReplay {
     ///
     /// # Errors
     ///
-    /// If a request has no arrival, or one that is too late for any run.
+    /// If a request has no arrival, or arrives too late for any run.
     pub fn new(script: Arc<Script>, speed: Speed, start: Start) -> Result<OpenReplay, ReplayError> {
         let requests = script.requests();
         if let Some(index) = requests
@@ -111,7 +111,7 @@ impl OpenReplay {
             let arrival = request.arrival.map(|at| speed.scale(at - zero));
             arrival.is_some_and(|arrival| Time::ZERO.saturating_add(arrival) > Time::LATEST)
         };
-        // In order of arrival.
+        // Requests are in order of arrival.
         let first = requests.partition_point(|request| !too_late(request));
         if first < requests.len() {
             return Err(ReplayError::TooLate {
@@ -171,7 +171,7 @@ mod tests {
         assert_eq!(replay.poll(ms(0)), None);
         assert_eq!(replay.next_arrival(), Some(ms(3)));
         assert_eq!(replay.poll(ms(2)), None);
-        // Asked late, it still says when the request was due.
+        // A late poll returns the time at which the request was due.
         let last = replay.poll(ms(10)).unwrap();
         assert_eq!((last.cookie, last.arrival), (2, ms(3)));
         assert_eq!((replay.next_arrival(), replay.done()), (None, false));

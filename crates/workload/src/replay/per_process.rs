@@ -8,34 +8,35 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// Submits each request as long after the completion that its process waited for as was recorded.
+/// Replay that submits each request after the completion that its process waited for, with the recorded
+/// delay.
 ///
-/// A request is taken to have waited for the latest completion of its process at or before its
-/// arrival. The time between is think time. So a process that never has two requests at once
-/// becomes a closed loop: think time is arrival minus the previous completion. A process that has
-/// several at once keeps that parallelism. A request before which nothing of its process completed
-/// arrives as recorded, counted from the first arrival of all.
+/// The model: a request waited for the latest completion of its process at or before its arrival. The
+/// time between is think time. A process that never has two requests at once thus becomes a closed
+/// loop. A process with several requests at once keeps that parallelism. If no request of a process
+/// completed before, a request arrives as recorded, counted from the first arrival of the trace.
 ///
-/// This is what to replay on a faster or slower disk than the recorded one: an open replay would
-/// pretend that programs do not notice, a closed one that they never think.
+/// This replay suits a disk that is faster or slower than the recorded disk. An open replay would
+/// assume that programs do not notice the disk's speed. A closed replay would assume that programs
+/// never think.
 #[derive(Clone, Debug)]
 pub struct ClosedPerProcess {
     script: Arc<Script>,
-    /// For each request, where in `followers` the requests that wait for it begin; one more at the
-    /// end.
+    /// For each request, the index in `followers` of the first request that waits for it. A last
+    /// element gives the end.
     first_follower: Vec<u32>,
     followers: Vec<Follower>,
     due: BinaryHeap<Reverse<(Time, u32)>>,
     made: u64,
     outstanding: u64,
-    /// Whether each request was made and has not completed.
+    /// True for each request that was made and has not completed.
     open: Vec<bool>,
     tell_ahead: bool,
-    /// What became certain with a completion and has not been told.
+    /// Requests that became certain with a completion and have not been returned by `foretell`.
     told: VecDeque<Foretold>,
 }
 
-/// A request that waits for another.
+/// A request that waits for another request.
 #[derive(Clone, Copy, Debug)]
 struct Follower {
     request: u32,
@@ -126,15 +127,15 @@ impl ClosedPerProcess {
     }
 }
 
-/// For each request the one that it waited for: of its process, the one that completed last, at or
-/// before its arrival.
+/// For each request, finds the request that it waited for. This is the request of the same process that
+/// completed last, at or before the arrival.
 fn leaders(script: &Script) -> Vec<Option<u32>> {
     let requests = script.requests();
     let process = |index: u32| requests[index as usize].origin.process;
     let completion = |index: u32| requests[index as usize].completion;
     let mut by_arrival: Vec<u32> = (0..requests.len() as u32).collect();
     let mut by_completion = by_arrival.clone();
-    // Stable, so requests of a process stay in order of arrival.
+    // The sort is stable, so the requests of a process stay in order of arrival.
     by_arrival.sort_by_key(|index| process(*index));
     by_completion.sort_by_key(|index| (process(*index), completion(*index)));
     let mut leaders = vec![None; requests.len()];
@@ -148,7 +149,7 @@ fn leaders(script: &Script) -> Vec<Option<u32>> {
             let before = process(candidate) < process(index)
                 || process(candidate) == process(index)
                     && completion(candidate) <= requests[index as usize].arrival
-                    // A request that took no time does not wait for itself or for a later one.
+                    // A request that took no time waits neither for itself nor for a later request.
                     && candidate < index;
             if !before {
                 break;
@@ -253,8 +254,8 @@ mod tests {
         Time::ZERO + Nanos::from_millis(millis)
     }
 
-    /// Runs it on a disk that serves each request in `service`, all at once: arrivals in ms with the
-    /// index.
+    /// Runs a replay on a disk that serves each request in `service`, and any number of requests at
+    /// once. Returns the arrivals in ms, each with the request's index.
     fn run(replay: &mut ClosedPerProcess, service: Nanos) -> Vec<(u64, u64)> {
         let mut made = Vec::new();
         let mut flying: Vec<(Time, u64)> = Vec::new();
@@ -291,7 +292,8 @@ mod tests {
 
     #[test]
     fn think_time_follows_the_completion() {
-        // Two processes, one request at a time each: thinks of 5, 10 ms and of 1, 0 ms.
+        // Two processes make one request at a time. One thinks for 5 and 10 ms, the other for 1 and 0
+        // ms.
         let recorded = [
             (100, 110, 7),
             (103, 104, 8),
@@ -302,7 +304,7 @@ mod tests {
         ];
         let made = run(&mut replay(&recorded), Nanos::from_millis(2));
         assert_eq!(made, [(0, 0), (3, 1), (6, 2), (7, 3), (8, 5), (19, 4)]);
-        // On the recorded disk the arrivals would be those recorded.
+        // On a disk as fast as the recorded one, the arrivals are the recorded ones.
         let fixed = [(0, 4, 1), (10, 14, 1), (11, 15, 2), (14, 18, 1)];
         let made = run(&mut replay(&fixed), Nanos::from_millis(4));
         assert_eq!(made, [(0, 0), (10, 1), (11, 2), (14, 3)]);
@@ -325,7 +327,7 @@ mod tests {
 
     #[test]
     fn parallel_requests_of_a_process_stay_parallel() {
-        // Three at once, then one after the second completes, one after the first.
+        // Three requests at once. Then one request follows the second, and one follows the first.
         let recorded = [(0, 30, 1), (0, 10, 1), (1, 50, 1), (12, 60, 1), (35, 70, 1)];
         let made = run(&mut replay(&recorded), Nanos::from_millis(20));
         assert_eq!(made, [(0, 0), (0, 1), (1, 2), (22, 3), (25, 4)]);

@@ -6,7 +6,7 @@ use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Sectors, Time};
 use std::sync::Arc;
 
-/// The requests of chosen devices of a trace, on the sectors of a drive.
+/// Requests for the chosen devices of a trace, on sectors of a drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
     formats: String,
@@ -19,23 +19,23 @@ pub struct Script {
 /// A request of a [`Script`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptRequest {
-    /// The recorded arrival.
+    /// Recorded arrival.
     pub arrival: Option<Time>,
-    /// The recorded completion.
+    /// Recorded completion.
     pub completion: Option<Time>,
-    /// What to do.
+    /// Operation of the request.
     pub op: Op,
-    /// To which sectors of the drive.
+    /// Sectors of the drive.
     pub extent: Extent,
     pub flags: Flags,
-    /// Whether the trace says which process asked; process 0 exists too.
+    /// True if the trace names the process. Process 0 may be a process or unknown.
     pub process_known: bool,
-    /// Who asks: the recorded process, and as export the device, see [`Script::devices`].
+    /// Origin of the request: the recorded process, with the device as export. See [`Script::devices`].
     pub origin: Origin,
 }
 
 impl ScriptRequest {
-    /// The request as it is made at `arrival`.
+    /// Makes the request with arrival at `arrival`.
     pub(super) fn at(&self, cookie: u64, arrival: Time) -> NewRequest {
         NewRequest {
             cookie,
@@ -66,12 +66,12 @@ impl Cursor {
         }
     }
 
-    /// Requests made that have not completed.
+    /// Number of requests that were made and have not completed.
     pub fn outstanding(&self) -> u32 {
         self.outstanding
     }
 
-    /// The request that comes next, if any is left.
+    /// Returns the next request, if any is left.
     pub fn next(&self) -> Option<&ScriptRequest> {
         self.script.requests().get(self.next)
     }
@@ -80,7 +80,7 @@ impl Cursor {
     ///
     /// # Panics
     ///
-    /// If none is left.
+    /// If no request is left.
     pub fn make(&mut self, arrival: Time) -> NewRequest {
         let request = self.script.requests()[self.next].at(self.next as u64, arrival);
         self.next += 1;
@@ -106,13 +106,13 @@ impl Cursor {
 }
 
 impl Script {
-    /// The requests of `devices`, or of all if there are none, in order of arrival. All go to the
-    /// one drive of the `fitter`.
+    /// Creates a script from the requests for `devices`, or for all devices if `devices` is empty. All
+    /// requests go to the `fitter`'s drive, in order of arrival.
     ///
     /// # Errors
     ///
-    /// If a request does not fit the drive and is not to be wrapped, or is longer than drives take, if
-    /// a device has no request, and if there are more than 65,535 devices.
+    /// If a request does not fit the drive and wrapping is off, if a request is longer than drives
+    /// accept, if a device has no request, and if there are more than 65,535 devices.
     pub fn new(trace: &Trace, devices: &[u32], fitter: &Fitter) -> Result<Script, ReplayError> {
         let present = trace.devices();
         if let Some(device) = devices.iter().find(|device| !present.contains(device)) {
@@ -187,7 +187,7 @@ impl Script {
         Ok(script)
     }
 
-    /// The requests in order of arrival.
+    /// Requests in order of arrival.
     pub fn requests(&self) -> &[ScriptRequest] {
         &self.requests
     }
@@ -197,13 +197,13 @@ impl Script {
         &self.formats
     }
 
-    /// The chosen devices, ascending: a request of the first has export 1 in its origin, of the
-    /// second 2. (Export 0 would say that the device is not known.)
+    /// Chosen devices, ascending. The first device has export 1 in the origin of its requests, the
+    /// second has export 2. Export 0 would mean an unknown device.
     pub fn devices(&self) -> &[u32] {
         &self.devices
     }
 
-    /// How many writes there are, and how many of them do not begin and end at multiples of `sectors`.
+    /// Counts all writes, and the writes that begin or end off a multiple of `sectors`.
     pub fn partial_writes(&self, sectors: u64) -> (u64, u64) {
         let writes = self
             .requests
@@ -218,12 +218,12 @@ impl Script {
         })
     }
 
-    /// How many requests were widened to whole sectors of the drive.
+    /// Number of requests that were widened to whole sectors of the drive.
     pub fn widened(&self) -> u64 {
         self.widened
     }
 
-    /// How many requests were moved to fit the drive.
+    /// Number of requests that were moved to fit the drive.
     pub fn moved(&self) -> u64 {
         self.moved
     }
@@ -280,7 +280,7 @@ pub(crate) mod tests {
         );
     }
 
-    /// An export has a number of 16 bits, and a trace may have as many devices as lines.
+    /// The number of an export has 16 bits. A trace may have more devices than that.
     #[test]
     fn more_devices_than_exports_are_refused_unless_some_are_chosen() {
         let most = u32::from(u16::MAX);
@@ -327,7 +327,7 @@ pub(crate) mod tests {
         );
         let wrapped = Script::new(&trace, &[], &fitter(Fit::Wrap)).unwrap();
         assert_eq!((wrapped.moved(), wrapped.widened()), (2, 0));
-        // A device that is not chosen does not have to fit.
+        // A request for a device that is not chosen need not fit the drive.
         assert!(Script::new(&trace, &[0], &fitter(Fit::Refuse)).is_ok());
     }
 }

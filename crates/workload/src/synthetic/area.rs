@@ -2,7 +2,7 @@
 
 use crate::Random;
 
-/// Where a process may go, in sectors.
+/// Range of a process's addresses, in sectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Area {
     pub start: u64,
@@ -20,12 +20,13 @@ impl Area {
         self.start.next_multiple_of(self.align)
     }
 
-    /// The number of aligned places, at least one.
+    /// Number of aligned places, at least one.
     pub(super) fn slots(self) -> u64 {
         (self.end.saturating_sub(self.first_aligned()) / self.align).max(1)
     }
 
-    /// The aligned place of this number; the last place with room for the request if this one has none.
+    /// Returns the start of an aligned place by its number, or of the last place with room for the
+    /// request.
     pub(super) fn slot(self, slot: u64, len: u64) -> u64 {
         let first = self.first_aligned();
         match self.holds(first, len) {
@@ -34,7 +35,7 @@ impl Area {
         }
     }
 
-    /// Anywhere, aligned; where nothing aligned fits, at the beginning.
+    /// Draws an aligned start. If no aligned start has room, returns the beginning of the range.
     pub(super) fn anywhere(self, len: u64, stream: &mut Random) -> u64 {
         let first = self.first_aligned();
         if self.holds(first, len) {
@@ -44,7 +45,7 @@ impl Area {
         }
     }
 
-    /// At `from`, or at the beginning if it does not fit there.
+    /// Returns `from`, or the beginning of the range if the request does not fit at `from`.
     pub(super) fn onward(self, from: u64, len: u64) -> u64 {
         if self.holds(from, len) {
             from
@@ -53,7 +54,7 @@ impl Area {
         }
     }
 
-    /// About `distance` away from `from`, aligned.
+    /// Returns an aligned start about `distance` away from `from`.
     pub(super) fn near(self, from: u64, distance: u64, up: bool, len: u64) -> u64 {
         let toward = |up| {
             let start = if up {

@@ -1,4 +1,4 @@
-//! Checks a specification in bytes and converts it to sectors of a drive.
+//! Checks a workload's description and converts bytes to sectors of a drive.
 
 use super::area::Area;
 use super::places::Places;
@@ -10,19 +10,19 @@ use headtime_units::{Bytes, Nanos, Sectors};
 /// A distribution of counts of sectors, or of bytes.
 #[derive(Clone, Debug)]
 pub(super) enum Draw {
-    /// Always this.
+    /// A constant.
     Constant(u64),
     /// `step` times a number from `least` to `least + count − 1`.
     Uniform { step: u64, least: u64, count: u64 },
-    /// `step` times one more than the whole part of `scale` times a unit exponential, but no more
-    /// than `most` steps.
+    /// `step` times the whole part of `scale` times a unit exponential, plus one. At most `most` steps.
     Geometric { step: u64, scale: f64, most: u64 },
-    /// Each of these as often as its weight says.
+    /// Values with weights.
     Table(Weights<u64>),
 }
 
 impl Draw {
-    /// One step or more, up to `most`, with this mean where `most` is far.
+    /// Creates a geometric distribution of one step or more, up to `most` steps. `mean_steps` is exact
+    /// if `most` is large.
     fn geometric(step: u64, mean_steps: f64, most: u64) -> Draw {
         // P(more than k steps) = exp(−k / scale), so the mean is 1 / (1 − exp(−1 / scale)).
         let scale = -1.0 / libm::log1p(-1.0 / mean_steps);
@@ -34,7 +34,7 @@ impl Draw {
             Draw::Constant(sectors) => sectors,
             Draw::Uniform { step, least, count } => (least + stream.below(count)) * step,
             Draw::Geometric { step, scale, most } => {
-                // Casting saturates, and the minimum is well inside.
+                // The cast saturates. The limit `most` lies far below.
                 let beyond_one = (scale * stream.exponential()) as u64;
                 beyond_one.saturating_add(1).min(most) * step
             }
@@ -43,13 +43,14 @@ impl Draw {
     }
 }
 
-/// What nine of ten standard normal numbers are below.
+/// 90th percentile of the standard normal distribution.
 const NINE_OF_TEN: f64 = 1.281_551_565_544_600_4;
-/// The longest time that a lognormal distribution gives: that of any duration in a file.
+/// Longest time of a lognormal distribution. A configuration file allows durations up to the same
+/// length.
 const LOGNORMAL_MOST: f64 = 3650.0 * 86_400.0 * 1e9;
 
 impl TimeDistribution {
-    /// The next time.
+    /// Draws a time.
     pub fn draw(self, stream: &mut Random) -> Nanos {
         match self {
             TimeDistribution::Constant(span) => span,
@@ -69,7 +70,7 @@ impl TimeDistribution {
         }
     }
 
-    /// Returns true if no time ever passes.
+    /// Returns true if the distribution only gives zero.
     pub fn is_always_zero(self) -> bool {
         match self {
             TimeDistribution::Constant(span)
@@ -79,7 +80,7 @@ impl TimeDistribution {
         }
     }
 
-    /// What is allowed in place of this, if this is no distribution.
+    /// Describes the allowed parameters if the distribution's parameters are wrong.
     pub fn problem(self) -> Option<&'static str> {
         match self {
             TimeDistribution::Uniform(from, to) | TimeDistribution::Lognormal(from, to)
@@ -100,19 +101,19 @@ impl TimeDistribution {
 pub struct Sizes(Draw);
 
 impl Sizes {
-    /// The next size.
+    /// Draws a size.
     pub fn draw(&self, stream: &mut Random) -> Bytes {
         Bytes(self.0.units(stream))
     }
 }
 
 impl SizeDistribution {
-    /// Sizes of 1 to `most` bytes. A constant and the sizes of a table are taken as they are; anything else gives
-    /// multiples of `step`.
+    /// Checks a distribution of sizes from 1 to `most` bytes. A constant and the sizes of a table need
+    /// not be multiples of `step`. All other sizes are multiples of `step`.
     ///
     /// # Errors
     ///
-    /// What is allowed in place of this.
+    /// Description of the allowed sizes.
     pub fn sizes(&self, step: Bytes, most: Bytes) -> Result<Sizes, String> {
         let good = |size: Bytes| size.0 > 0 && size <= most;
         let table = |entries: &[(Bytes, u32)]| {
@@ -148,9 +149,9 @@ impl SizeDistribution {
     }
 }
 
-/// Checks one process after another.
+/// Checks the description of a process.
 pub(super) struct Check {
-    /// Counted from 1.
+    /// Number of the process, counted from 1.
     pub process: usize,
     pub capacity: Sectors,
     pub sector_bytes: u32,
@@ -171,7 +172,7 @@ impl Check {
         }
     }
 
-    /// Bytes as whole sectors.
+    /// Converts bytes to whole sectors.
     fn sectors(&self, key: &'static str, bytes: Bytes) -> Result<u64, SpecError> {
         let sector = u64::from(self.sector_bytes);
         if bytes.0.is_multiple_of(sector) {
@@ -240,7 +241,7 @@ impl Check {
         if period.is_zero() {
             return Err(self.error("cycle.period", period, "more than no time"));
         }
-        // At a rate of zero nothing would come any more.
+        // At a rate of zero no request would come any more.
         match (0.0..=0.99).contains(&swing) {
             true => Ok(()),
             false => Err(self.error("cycle.swing", swing, "0 to 0.99")),

@@ -1,9 +1,8 @@
 //! Synthetic programs.
 //!
-//! A [`Synthetic`] source runs any number of processes. Each has four random streams of its own:
-//! for places, sizes, operations and times. So the requests of a process depend neither on when the
-//! disk answers nor on other processes. Two schedulers compared on one seed serve the same
-//! requests.
+//! A [`Synthetic`] source runs any number of processes. Each process has its own random streams for
+//! places, sizes, operations and times. So the requests of a process depend neither on the disk's
+//! answers nor on other processes. Two schedulers compared on one seed serve the same requests.
 
 mod area;
 mod compile;
@@ -33,10 +32,10 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     processes: Vec<Process>,
-    /// The next request of each idle slot: its time and its process. True marks a request that was due before and had to
-    /// wait.
+    /// Next request of each idle slot: its time and its process. True marks a request that was due
+    /// before and had to wait.
     due: BinaryHeap<Reverse<(Time, u32, bool)>>,
-    /// Requests that may still be made by all together.
+    /// Number of requests that all processes together may still make.
     left: u64,
     outstanding: u64,
 }
@@ -53,23 +52,24 @@ struct Process {
     sizes: Random,
     operations: Random,
     times: Random,
-    /// The last request; with `writes_apart`, the last read and the last write.
+    /// Last request. With `writes_apart`, the last read and the last write.
     last: [Option<Extent>; 2],
     made: u64,
-    /// Requests that are due and wait for a flush, or for room under the limit.
+    /// Requests that are due and wait for a flush, or for the number of outstanding requests to fall
+    /// below the limit.
     waiting: u64,
-    /// True while an entry of `due` stands for the first of those.
+    /// True while an entry of `due` stands for the first waiting request.
     is_released: bool,
-    /// Writes since the last flush.
+    /// Number of writes since the last flush.
     unflushed: u64,
-    /// The flush under way.
+    /// Cookie of the flush under way.
     flush: Option<u64>,
-    /// Requests for which a time is set or passed, at most `spec.count`.
+    /// Number of requests whose time is set or past, at most `spec.count`.
     promised: u64,
     outstanding: u32,
 }
 
-/// Bits of a cookie that count the requests of a process; the process is above.
+/// Bits of a cookie that count the requests of a process. The higher bits are the process.
 const COOKIE_SHIFT: u32 = 40;
 
 impl Synthetic {
@@ -77,7 +77,7 @@ impl Synthetic {
     ///
     /// # Errors
     ///
-    /// If a process asks for something that the drive or the model does not have.
+    /// If a process has a value that the drive or the model does not allow.
     ///
     /// # Panics
     ///
@@ -125,7 +125,8 @@ impl Synthetic {
         Ok(source)
     }
 
-    /// Sets the time of the next request of a slot that is free at `from`, if there is to be one.
+    /// Sets the time of the next request of a slot that is free at `from`. No time is set at the end of
+    /// the process.
     fn schedule(&mut self, index: u32, from: Time) {
         let process = &mut self.processes[index as usize];
         if process.promised >= process.spec.count.unwrap_or(u64::MAX) {
@@ -146,7 +147,7 @@ impl Synthetic {
         }
     }
 
-    /// Lets the next of the requests that wait be made, if there is one and nothing holds it back any more.
+    /// Schedules the first waiting request at `now`, if there is one and the process is not held back.
     fn release(&mut self, index: u32, now: Time) {
         let process = &mut self.processes[index as usize];
         if process.waiting == 0 || process.is_released || process.is_held() {
@@ -204,7 +205,7 @@ impl Process {
         })
     }
 
-    /// Returns true if it may ask for nothing at the moment.
+    /// Returns true if the process may not make a request at the moment.
     fn is_held(&self) -> bool {
         let limit = match self.spec.pacing {
             Pacing::Closed { .. } => None,
@@ -213,7 +214,7 @@ impl Process {
         self.flush.is_some() || limit.is_some_and(|limit| self.outstanding >= limit)
     }
 
-    /// How many requests of it may be due at a time.
+    /// Largest number of requests that may have a time set at once.
     fn slots(&self) -> u32 {
         match self.spec.pacing {
             Pacing::Closed { outstanding, .. } => outstanding,
@@ -249,7 +250,7 @@ impl Process {
         extent
     }
 
-    /// Makes a request, or a flush that has to be done first.
+    /// Makes a request, or the flush that must precede the request.
     fn next(&mut self, index: u32, arrival: Time) -> NewRequest {
         let is_flush = self.spec.fsync.is_some_and(|every| self.unflushed >= every);
         let cookie = (u64::from(index) << COOKIE_SHIFT) | (self.made % (1 << COOKIE_SHIFT));
@@ -295,7 +296,7 @@ impl Source for Synthetic {
             let is_open = matches!(process.spec.pacing, Pacing::Open { .. });
             process.is_released &= !waited;
             if !waited {
-                // Requests that wait already go first.
+                // Requests that already wait go first.
                 process.waiting += 1;
             }
             let is_free = !process.is_held() && (waited || process.waiting == 1);

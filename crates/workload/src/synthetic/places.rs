@@ -1,4 +1,4 @@
-//! Addresses of random requests that are not equally likely.
+//! Distributions of random requests over the addresses of a range.
 
 use super::area::Area;
 use super::weighted::{DistributionError, Weights, weighted, write_weighted};
@@ -8,26 +8,27 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The distribution of random requests over the range.
+/// Distribution of random requests over the range.
 ///
 /// As text: `uniform`, `zipf(1.1)`, `pareto(0.2)`, `zoned(60/10:30/20:10/70)`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Places {
-    /// Everywhere with equal chance.
+    /// All places with equal chance.
     #[default]
     Uniform,
-    /// The k-th most frequent place as often as k to the power of minus this number, which is above 0, at most 10 and
-    /// not 1. A hash scatters the places over the range, for each process in another way.
+    /// Zipf: the k-th most frequent place has a chance proportional to k to the power of minus this
+    /// number. The number is above 0, at most 10 and not 1. A hash scatters the places over the range,
+    /// differently for each process.
     Zipf(f64),
-    /// Self-similar: a share of 1 - h of the requests goes to a share h of the places, for an h between 0 and 1, and so
-    /// on within each. A hash scatters the places.
+    /// Self-similar, for an h between 0 and 1: a share of 1 - h of the requests goes to a share h of
+    /// the places. The same holds within each share. A hash scatters the places over the range.
     Pareto(f64),
-    /// Parts of the range one behind the other: how often a request goes there, and how long the part is. Both are
-    /// relative to the sum over all parts.
+    /// Consecutive parts of the range. Each entry is the weight of the requests in the part, and the
+    /// length of the part. Both are relative to the sum over all parts.
     Zoned(Arc<[(u32, u32)]>),
 }
 
-/// The largest exponent of [`Places::Zipf`].
+/// Largest exponent of [`Places::Zipf`].
 const EXPONENT_MAX: f64 = 10.0;
 
 impl Places {
@@ -36,7 +37,7 @@ impl Places {
         *self == Places::Uniform
     }
 
-    /// The allowed values, if this is no distribution.
+    /// Describes the allowed values if the distribution's values are wrong.
     pub(super) fn problem(&self) -> Option<&'static str> {
         match self {
             Places::Zipf(exponent)
@@ -98,37 +99,38 @@ impl fmt::Display for Places {
     }
 }
 
-/// [`Places`] in a range: what aligned places are drawn from.
+/// A random draw of aligned places, by [`Places`] in a range.
 #[derive(Clone, Debug)]
 pub(super) enum PlacesDraw {
-    /// All are equally likely.
+    /// All places are equally likely.
     Uniform,
-    /// By rank.
+    /// Places drawn by rank.
     Ranked { slots: u64, key: u64, rank: Rank },
-    /// From the first number of a zone to the one before the second.
+    /// Zones, each from its first slot to the slot behind its last.
     Zoned(Weights<(u64, u64)>),
 }
 
 /// A distribution of ranks, from 0.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rank {
-    /// Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994, section 4.3: a draw takes one
-    /// random number and one power, however many ranks there are. The first two ranks are exact.
+    /// Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994, section 4.3.
+    /// A draw takes one random number and one power, for any number of ranks. The first two ranks are
+    /// exact.
     Zipf {
         zeta: f64,
         two: f64,
         power: f64,
         eta: f64,
     },
-    /// Self-similar: the same paper, section 4.2.
+    /// Self-similar, by section 4.2 of the same paper.
     Pareto { power: f64 },
 }
 
-/// The number of terms of a zeta function that are summed one by one. An integral with its first corrections (Euler and
-/// Maclaurin) stands for the rest, exact to about 10⁻⁹ of the whole.
+/// Number of terms of a zeta function that are summed one by one. The rest is approximated by an
+/// integral with its first corrections (Euler and Maclaurin). The error is about 10⁻⁹ of the sum.
 const TERMS: u64 = 1000;
 
-/// The sum of k^-exponent for k from 1 to `count`.
+/// Sum of k^-exponent for k from 1 to `count`.
 fn zeta(count: u64, exponent: f64) -> f64 {
     let term = |k: f64| libm::pow(k, -exponent);
     let first = count.min(TERMS);
@@ -174,7 +176,7 @@ impl Rank {
 }
 
 impl PlacesDraw {
-    /// `places` were checked. `keys` says how a hash scatters them.
+    /// Creates a draw from checked `places`. `keys` gives the key of the hash that scatters places.
     pub(super) fn new(places: &Places, area: Area, mut keys: Random) -> PlacesDraw {
         let slots = area.slots();
         let mut ranked = |rank| PlacesDraw::Ranked {
@@ -201,7 +203,7 @@ impl PlacesDraw {
         }
     }
 
-    /// Where a request of `len` sectors goes.
+    /// Draws the start of a request of `len` sectors.
     pub(super) fn draw(&self, area: Area, len: u64, stream: &mut Random) -> u64 {
         let slot = match self {
             PlacesDraw::Uniform => return area.anywhere(len, stream),

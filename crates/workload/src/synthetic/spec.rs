@@ -1,4 +1,4 @@
-//! The description of a synthetic workload.
+//! Description of a synthetic workload.
 
 use super::places::Places;
 use super::weighted::{DistributionError, weighted, write_weighted};
@@ -12,10 +12,10 @@ use thiserror::Error;
 /// A synthetic workload: any number of processes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyntheticSpec {
-    /// Fixes every random draw. Each process has streams of its own, derived from the seed and its
-    /// place in the list, so adding one at the end does not disturb the others.
+    /// Seed of every random draw. The random streams of a process depend on the seed and on its place
+    /// in the list. So a process added at the end does not change the others.
     pub seed: u64,
-    /// Most requests of all processes together; `None` sets no limit.
+    /// Largest number of requests of all processes together. `None` sets no limit.
     pub count: Option<u64>,
     pub processes: Vec<ProcessSpec>,
 }
@@ -29,15 +29,15 @@ pub struct SyntheticSpec {
     serde(default, remote = "Self")
 )]
 pub struct ProcessSpec {
-    /// Who it is, to the schedulers.
+    /// Origin of the requests, which schedulers see.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "program", with = "crate::text::program")
     )]
     pub origin: Origin,
-    /// Rank of its requests.
+    /// Class of the requests.
     pub class: Class,
-    /// Flags of its writes. Reads have none.
+    /// Flags of the writes. Reads have none.
     #[cfg_attr(feature = "serde", serde(with = "crate::text::write_flags"))]
     pub write_flags: Flags,
     /// The number of writes between two flushes of the drive's cache; `None` never flushes. The process waits for each
@@ -50,69 +50,70 @@ pub struct ProcessSpec {
         )
     )]
     pub fsync: Option<u64>,
-    /// When it asks.
+    /// Times of the requests.
     #[cfg_attr(feature = "serde", serde(rename = "+pacing"))]
     pub pacing: Pacing,
-    /// How its rate goes up and down.
+    /// Rise and fall of the request rate.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub cycle: Option<Cycle>,
-    /// When it begins.
+    /// Start of the process.
     pub start: Time,
-    /// When it asks for nothing more; `None` sets no limit. A request due at this instant is not
-    /// made.
+    /// End of the process. `None` sets no limit. A request due at this instant is not made.
     pub until: Option<Time>,
-    /// Most requests that it makes; `None` sets no limit.
+    /// Largest number of requests of this process. `None` sets no limit.
     #[cfg_attr(
         feature = "serde",
         serde(rename = "requests", deserialize_with = "crate::text::count")
     )]
     pub count: Option<u64>,
-    /// Share of reads, 0 to 1; the others are writes.
+    /// Share of reads, 0 to 1. The other requests are writes.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
     )]
     pub read_share: f64,
-    /// Share of requests that begin where the process's last one ended, 0 to 1. At the end of the
-    /// range they go on at its beginning.
+    /// Share of requests that begin where the process's last request ended, 0 to 1. At the end of the
+    /// range they continue at its beginning.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
     )]
     pub sequential_share: f64,
-    /// Share of requests that begin near the beginning of the process's last one, 0 to 1. What the
-    /// two shares leave over goes anywhere in the range.
+    /// Share of requests that begin near the beginning of the process's last request, 0 to 1. Requests
+    /// of neither share are random in the range.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
     )]
     pub local_share: f64,
-    /// How far from it a local request begins, in either direction with equal chance. One that
-    /// would leave the range goes in the other direction, or as far as it can.
+    /// Distance of a local request from the last request's beginning. Both directions are equally
+    /// likely. If the request would leave the range, the request goes in the other direction, or as far
+    /// as the range allows.
     pub local_distance: SizeDistribution,
-    /// True if reads and writes each go on from the last request of their own kind.
+    /// True if reads continue from the last read, and writes from the last write.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub writes_apart: bool,
-    /// How much a request asks for.
+    /// Size of a request.
     pub size: SizeDistribution,
-    /// The size of a write; `None` is the size of a read.
+    /// Size of a write. `None` means the size of a read.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub write_size: Option<SizeDistribution>,
-    /// Sizes are multiples of this, except for the sizes of a table.
+    /// Unit of the sizes: sizes are multiples of this, except for the sizes of a table.
     pub size_step: Bytes,
-    /// Random and local requests begin at multiples of this.
+    /// Unit of the addresses: random and local requests begin at multiples of this.
     pub align: Bytes,
-    /// The distribution of random requests over the range.
+    /// Distribution of random requests over the range.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Places::is_uniform"))]
     pub places: Places,
-    /// Addresses used, from the first byte to the one behind the last; `None` is the whole drive.
+    /// Range of the addresses, from the first byte to the byte behind the last. `None` means the whole
+    /// drive.
     #[cfg_attr(feature = "serde", serde(with = "headtime_config::sizes"))]
     pub range: Option<(Bytes, Bytes)>,
-    /// Where the first request goes.
+    /// Place of the first request.
     pub first: First,
 }
 
-/// When a process makes requests.
+/// Rule for the times of a process's requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -120,27 +121,28 @@ pub struct ProcessSpec {
     serde(try_from = "crate::text::PacingKeys", into = "crate::text::PacingKeys")
 )]
 pub enum Pacing {
-    /// It waits for its requests.
+    /// The process waits for its requests.
     Closed {
-        /// Time between a completion and the next request. Every request, the first ones too, comes
-        /// after one such time.
+        /// Time between a completion and the next request. The first requests also come after one such
+        /// time.
         think: TimeDistribution,
-        /// How many requests it has outstanding, 1 to 65,535.
+        /// Number of outstanding requests, 1 to 65,535.
         outstanding: u32,
     },
-    /// It asks whatever the disk does.
+    /// The process makes requests at given times, without waiting for the disk.
     Open {
-        /// Time between two requests; the first comes after one such time.
+        /// Time between two requests. The first request comes after one such time.
         gap: TimeDistribution,
-        /// The most requests that it has outstanding; `None` sets no limit. At the limit, a
-        /// request arrives at the next completion.
+        /// Largest number of outstanding requests. `None` sets no limit. At the limit, a request
+        /// arrives at the next completion.
         outstanding: Option<u32>,
     },
 }
 
-/// A load that comes and goes, as by day and night: the times between requests are divided by a rate, which is 1 in the mean.
+/// A load that rises and falls, as by day and night. The times between requests are divided by a rate
+/// whose mean is 1.
 ///
-/// The rate is 1 - swing cos(2 pi t / period): least at the beginning, greatest after half a period.
+/// The rate is 1 - swing cos(2 pi t / period): lowest at the beginning, highest after half a period.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -148,10 +150,10 @@ pub enum Pacing {
     serde(deny_unknown_fields)
 )]
 pub struct Cycle {
-    /// After so long it repeats.
+    /// Time after which the rate repeats.
     #[cfg_attr(feature = "serde", serde(default = "Cycle::day"))]
     pub period: Nanos,
-    /// By which part of the mean the rate goes up and down, 0 to 0.99.
+    /// Share of the mean by which the rate rises and falls, 0 to 0.99.
     #[cfg_attr(
         feature = "serde",
         serde(deserialize_with = "headtime_config::number::<_, _, 0, 1>")
@@ -165,20 +167,20 @@ impl Cycle {
         Nanos::from_secs(86_400)
     }
 
-    /// The rate at a time.
+    /// Returns the rate at a time.
     fn rate(self, now: Time) -> f64 {
         let along = now.as_nanos() % self.period.as_nanos().max(1);
         let turns = along as f64 / self.period.as_nanos().max(1) as f64;
         1.0 - self.swing * libm::cos(turns * 2.0 * core::f64::consts::PI)
     }
 
-    /// A time between requests that begins now.
+    /// Scales a time between requests that begins at `now`.
     pub(super) fn span(self, now: Time, span: Nanos) -> Nanos {
         Nanos::from_nanos((span.as_nanos() as f64 / self.rate(now) + 0.5) as u64)
     }
 }
 
-/// Where the first request of a process goes.
+/// Place of the first request of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -198,31 +200,32 @@ pub enum First {
 /// As text: `30ms`, `uniform(10ms..50ms)`, `exponential(30ms)`, `lognormal(900us..5.4ms)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeDistribution {
-    /// Always the same.
+    /// A constant time.
     Constant(Nanos),
-    /// Every nanosecond between the two, both included, with equal chance.
+    /// Every nanosecond between the two bounds, both included, with equal chance.
     Uniform(Nanos, Nanos),
     /// Exponential with this mean, cut off at 36.8 times the mean.
     Exponential(Nanos),
-    /// Lognormal: half of the times are below the first, one in ten is above the second. Mostly short,
-    /// now and then very long; cut off at 3650 days.
+    /// Lognormal: half of the times are below the first value, and one in ten is above the second. Most
+    /// times are short, and a few are very long. Times are cut off at 3650 days.
     Lognormal(Nanos, Nanos),
 }
 
-/// A distribution of sizes. What is drawn is a multiple of a step that is given beside it.
+/// A distribution of sizes. Drawn sizes are multiples of a step that the user of the distribution
+/// gives.
 ///
 /// As text: `4KiB`, `uniform(4KiB..128KiB)`, `exponential(8KiB)`, `4KiB/70:64KiB/30`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SizeDistribution {
-    /// Always the same.
+    /// A constant size.
     Constant(Bytes),
-    /// Every multiple of the step between the two, both included, with equal chance.
+    /// Every multiple of the step between the two bounds, both included, with equal chance.
     Uniform(Bytes, Bytes),
-    /// The multiples of the step, from one step on, with chances that fall by the same factor from
-    /// each to the next: an exponential distribution rounded up. The mean is that of the rounded
+    /// Multiples of the step, from one step on. From each multiple to the next the chance falls by the
+    /// same factor: an exponential distribution rounded up. The given mean is the mean of the rounded
     /// sizes.
     Exponential(Bytes),
-    /// Each of these sizes, as often as its weight among all weights says. The step does not matter.
+    /// Each of these sizes, with its weight's share of all weights. The step does not matter.
     Table(Arc<[(Bytes, u32)]>),
 }
 
@@ -264,7 +267,7 @@ impl Default for Pacing {
 }
 
 impl SyntheticSpec {
-    /// `count` processes that are alike but for their number, which counts from 1.
+    /// Creates `count` processes that differ only in their number, from 1 on.
     pub fn alike(seed: u64, count: u32, process: &ProcessSpec) -> SyntheticSpec {
         let processes = (1..=count)
             .map(|number| {
@@ -281,18 +284,18 @@ impl SyntheticSpec {
     }
 }
 
-/// Why a synthetic workload cannot be run.
+/// Reason why a synthetic workload cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("process {process}: {key} is {found}; allowed is {allowed}")]
 pub struct SpecError {
-    /// Which process of the list, counted from 1.
+    /// Place of the process in the list, counted from 1.
     pub process: usize,
     pub key: &'static str,
     pub found: String,
     pub allowed: String,
 }
 
-/// A distribution as text, in parts.
+/// A distribution as text, split into its parts.
 enum AnyDistribution<T> {
     Constant(T),
     Uniform(T, T),

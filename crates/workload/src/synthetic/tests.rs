@@ -3,7 +3,8 @@ use headtime_units::{Bytes, Nanos};
 
 const CAPACITY: Sectors = Sectors::new(1_000_000);
 
-/// Runs a source on a disk that takes `service` for each request, one at a time in order of arrival.
+/// Runs a source on a disk that takes `service` for each request. The disk serves one request at a
+/// time, in order of arrival.
 fn run(source: &mut Synthetic, service: Nanos, most: usize) -> Vec<NewRequest> {
     let (mut now, mut made, mut waiting) = (Time::ZERO, Vec::new(), 0);
     while made.len() < most {
@@ -38,8 +39,9 @@ fn one(process: ProcessSpec) -> SyntheticSpec {
     }
 }
 
-/// The load of Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk Firmware" (FAST 2002): ten
-/// processes that think for 30 ms, two reads to a write, sizes of 8 KiB in the mean, uniform addresses.
+/// The load of Lumb, Schindler and Ganger, "Freeblock Scheduling Outside of Disk Firmware" (FAST 2002).
+/// Ten processes think for 30 ms. There are two reads to a write. Sizes have a mean of 8 KiB, and
+/// addresses are uniform.
 fn freeblock_oltp(seed: u64) -> SyntheticSpec {
     let process = ProcessSpec {
         pacing: Pacing::Closed {
@@ -55,7 +57,7 @@ fn freeblock_oltp(seed: u64) -> SyntheticSpec {
 
 const SERVICE: Nanos = Nanos::from_millis(5);
 
-/// If this fails, every simulated result changes; see `random::tests`.
+/// If this test fails, every simulated result changes: see `random::tests`.
 #[test]
 fn first_requests_are_pinned() {
     let made = run(&mut source(&freeblock_oltp(1)), SERVICE, 12);
@@ -184,7 +186,7 @@ fn lognormal_times_have_the_median_and_the_ninetieth_percentile_that_are_given()
         assert!(above(ms(median)).abs_diff(10_000) < 354);
         assert!(above(ms(most)).abs_diff(2_000) < 212);
     }
-    // However wide, no time is longer than what may stand in a file.
+    // Even a very wide distribution gives no time above the longest duration of a configuration file.
     let wide = TimeDistribution::Lognormal(Nanos::from_nanos(1), ms(315_360_000_000));
     let mut stream = Random::keyed(7, 0, 0);
     let longest = (0..20_000).map(|_| wide.draw(&mut stream)).max();
@@ -298,7 +300,7 @@ fn sequential_local_and_ranged_processes_stay_where_they_may_go() {
         .filter(|pair| pair[0].extent.is_followed_by(pair[1].extent))
         .count() as f64
         / 5_000.0;
-    // Half, less the wraps at the end of the range, more the odd chance hit.
+    // Half of the requests. Wraps at the end of the range lower the share, and chance hits raise it.
     assert!((followed - 0.5).abs() < 0.04, "{followed}");
 }
 
@@ -411,7 +413,7 @@ fn a_load_with_a_cycle_comes_and_goes_and_is_the_same_in_the_mean() {
         ..ProcessSpec::default()
     };
     let made = run(&mut source(&one(process)), Nanos::ZERO, usize::MAX);
-    // By the tenth of a cycle, of two of them.
+    // Counts by the tenth of a cycle. The run has two cycles.
     let mut tenths = [0_u32; 10];
     for request in &made {
         tenths[(request.arrival.as_secs_f64() / 100.0) as usize % 10] += 1;
@@ -443,7 +445,7 @@ fn a_cycle_has_a_period_and_never_stops() {
     assert!(with(Nanos::from_secs(1), 0.99).is_ok());
 }
 
-/// The counts of all values, the most frequent first.
+/// Counts of all distinct values, the largest count first.
 fn counts<T: Ord>(values: impl Iterator<Item = T>) -> Vec<usize> {
     let mut values: Vec<T> = values.collect();
     values.sort();
@@ -478,7 +480,7 @@ fn sizes_of_a_table_come_as_often_as_their_weights_say_and_writes_can_have_other
         let allowed = 5.0 * (share * (1.0 - share) / count).sqrt();
         assert!((is - share).abs() < allowed, "{sectors}: {is}");
     }
-    // On sectors of 4 KiB a size of 512 bytes is refused, with the key.
+    // On a drive with sectors of 4 KiB, a size of 512 bytes is refused, with the key.
     let process = ProcessSpec {
         size: "512B/1:4KiB/1".parse().unwrap(),
         ..ProcessSpec::default()
@@ -501,7 +503,7 @@ fn hundred(places: &str) -> ProcessSpec {
 
 #[test]
 fn zipf_draws_places_by_rank() {
-    // A million places: a hash hardly puts two of the first ranks into one.
+    // With a million places, a hash hardly gives two of the first ranks one place.
     let process = ProcessSpec {
         range: None,
         align: Bytes(512),
@@ -516,7 +518,7 @@ fn zipf_draws_places_by_rank() {
         let found = counts[..first].iter().sum::<usize>() as f64 / 40_000.0;
         assert!((found / share - 1.0).abs() < 0.03, "{first}: {found}");
     }
-    // Places are scattered: the most frequent ones do not lie side by side.
+    // Places are scattered: the most frequent places are far apart.
     let mut near: Vec<u64> = starts().map(|start| start.get() / 100_000).collect();
     near.sort_unstable();
     near.dedup();
@@ -532,7 +534,8 @@ fn pareto_goes_with_most_requests_to_a_share_of_the_places() {
     };
     let made = run(&mut source(&one(process)), Nanos::ZERO, 40_000);
     let counts = counts(made.iter().map(|request| request.extent.start));
-    // A thousandth of the places has 0.001^(ln 0.8 / ln 0.2), 38.4 %, of the requests; with fio 3.33, 38.5 %.
+    // A thousandth of the places has 0.001^(ln 0.8 / ln 0.2), 38.4 %, of the requests. fio 3.33
+    // measured 38.5 %.
     let share = counts[..1000].iter().sum::<usize>() as f64 / 40_000.0;
     assert!((share / 0.384 - 1.0).abs() < 0.05, "{share}");
 }
@@ -576,7 +579,7 @@ fn places_are_read_from_text_and_written_back_and_wrong_ones_are_named() {
     ] {
         assert_eq!(text.parse::<Places>().unwrap_err().problem, problem);
     }
-    // However few places there are.
+    // A range with a single place works for all distributions.
     for places in ["zipf(0.9)", "zipf(3)", "pareto(0.01)", "zoned(1/1:1/9)"] {
         let process = ProcessSpec {
             range: Some((Bytes(0), Bytes(4096))),
@@ -587,7 +590,7 @@ fn places_are_read_from_text_and_written_back_and_wrong_ones_are_named() {
     }
 }
 
-/// The operations, with their times.
+/// Operations with their arrivals in ms.
 fn ops(made: &[NewRequest]) -> Vec<(u64, Op)> {
     let of = |request: &NewRequest| (request.arrival.as_nanos() / 1_000_000, request.op);
     made.iter().map(of).collect()
@@ -613,7 +616,7 @@ fn after_so_many_writes_comes_a_flush_for_which_all_else_waits() {
         (30, Write),
     ];
     assert_eq!(ops(&made), expected);
-    // Three outstanding: the flush goes at once, and both free slots wait for it.
+    // With three outstanding, the flush goes at once. Both free slots wait for the flush.
     let deep = ProcessSpec {
         pacing: Pacing::Closed {
             think: TimeDistribution::Constant(Nanos::ZERO),
@@ -632,7 +635,8 @@ fn after_so_many_writes_comes_a_flush_for_which_all_else_waits() {
         (30, Write),
     ];
     assert_eq!(ops(&made), expected);
-    // At fixed times: a request due during the flush comes after it, and none is lost.
+    // With fixed times, a request that is due during the flush comes after the flush. No request is
+    // lost.
     let timed = ProcessSpec {
         pacing: Pacing::Open {
             gap: TimeDistribution::Constant(Nanos::from_millis(2)),
@@ -659,7 +663,7 @@ fn an_open_process_with_a_limit_falls_behind_and_catches_up() {
     let mut source = source(&one(process));
     let mut first = source.poll(ms(10)).unwrap();
     let second = source.poll(ms(20)).unwrap();
-    // Two more are due until 40 ms, and wait.
+    // Two more requests are due until 40 ms, and wait.
     assert_eq!(source.poll(ms(40)), None);
     assert_eq!(source.next_arrival(), Some(ms(50)));
     source.completed(ms(45), first.cookie);
@@ -669,10 +673,10 @@ fn an_open_process_with_a_limit_falls_behind_and_catches_up() {
     source.completed(ms(46), second.cookie);
     assert_eq!(source.poll(ms(46)).unwrap().arrival, ms(46));
     assert_eq!(source.poll(ms(46)), None);
-    // On time again.
+    // The fifth request is on time again.
     let fifth = source.poll(ms(50)).unwrap();
     assert_eq!(fifth.arrival, ms(50));
-    // Requests left over at the end of the process are dropped.
+    // Requests that still wait at the end of the process are dropped.
     assert_eq!(source.poll(ms(99)), None);
     source.completed(ms(120), fifth.cookie);
     assert_eq!((source.poll(ms(120)), source.done()), (None, false));

@@ -1,4 +1,4 @@
-//! Values with weights, as text and to draw from.
+//! Values with weights: text and random draws.
 
 use crate::Random;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A text that is no distribution.
+/// A text that is not a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{found}` is no distribution: {problem}; allowed are {allowed}")]
 pub struct DistributionError {
@@ -16,7 +16,7 @@ pub struct DistributionError {
     pub allowed: &'static str,
 }
 
-/// `VALUE/WEIGHT:VALUE/WEIGHT`, with weights that are whole numbers from 1 on.
+/// Reads `VALUE/WEIGHT:VALUE/WEIGHT`. Weights are whole numbers from 1 on.
 pub(super) fn weighted<T>(text: &str) -> Result<Arc<[(T, u32)]>, String>
 where
     T: FromStr<Err: fmt::Display>,
@@ -37,7 +37,7 @@ where
     text.split(':').map(entry).collect()
 }
 
-/// Writes what [`weighted`] reads.
+/// Writes the notation that [`weighted`] reads.
 pub(super) fn write_weighted<T: fmt::Display>(
     entries: &[(T, u32)],
     f: &mut fmt::Formatter<'_>,
@@ -49,12 +49,12 @@ pub(super) fn write_weighted<T: fmt::Display>(
     Ok(())
 }
 
-/// Values, each with the sum of the weights up to it.
+/// Values, each with the sum of the weights up to and including its own.
 #[derive(Clone, Debug)]
 pub(super) struct Weights<T>(Arc<[(u64, T)]>);
 
 impl<T: Copy> Weights<T> {
-    /// `None` if there are no weights.
+    /// Creates a table to draw from. Returns `None` if all weights are zero.
     pub(super) fn new(entries: impl IntoIterator<Item = (T, u32)>) -> Option<Weights<T>> {
         let mut sum = 0;
         let entries = entries.into_iter().map(|(value, weight)| {

@@ -1,4 +1,4 @@
-//! Disks as files and as loop devices, from the mount to its end.
+//! Exports of disks as files and as loop devices, from the mount to the unmount.
 
 use crate::args::Attach;
 use crate::live::disks::Running;
@@ -28,8 +28,8 @@ pub(super) struct Attached {
 ///
 /// # Errors
 ///
-/// If the directory is not empty or cannot be read. An existing mount passes, since its content is another file system's. [`fuse::mount`]
-/// refuses it.
+/// If the directory is not empty or cannot be read. An existing mount is accepted here, since its content belongs to another file
+/// system. [`fuse::mount`] refuses the mount.
 pub(super) fn hides_nothing(mountpoint: &Path) -> Result<(), Fault> {
     let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: cannot mount: {error}"));
@@ -53,9 +53,9 @@ impl Attached {
     ///
     /// # Errors
     ///
-    /// If something cannot be set up. Nothing is left behind then.
+    /// If something cannot be set up. Everything set up before is undone.
     pub fn begin(args: &Attach, running: &[Running]) -> Result<Attached, Fault> {
-        // A store that was just made may lie in the directory.
+        // A store that was just made may lie in the directory, which is then not empty.
         hides_nothing(&args.mountpoint)?;
         let exports = running.iter().flat_map(|disk| {
             let read_ahead = args.read_ahead.unwrap_or(disk.prepared.read_ahead());
@@ -100,14 +100,14 @@ impl Attached {
         Ok(attached)
     }
 
-    /// Ends a mount that has only started, and has no users yet.
+    /// Ends a mount that has only started and has no users.
     fn abandon_begun(self) {
         let devices = self.files.iter().filter_map(|(_, _, device)| *device);
         release(&devices.collect::<Vec<_>>());
         self.mounted.end();
     }
 
-    /// A line for each export: its name, its file, its loop device.
+    /// Returns a line for each export: its name, its file, its loop device.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for (name, file, device) in &self.files {
@@ -120,7 +120,7 @@ impl Attached {
         text
     }
 
-    /// The front as a server ends it.
+    /// Returns the front end for the server.
     pub fn front(self) -> Front {
         let devices: Vec<_> = self
             .files
@@ -130,7 +130,7 @@ impl Attached {
         let mountpoint = self.mounted.mountpoint().to_owned();
         let gone = self.mounted.gone();
         let abandoned = devices.clone();
-        // Abandoning the mount must not wait for the thread that ends it.
+        // `abandon` must not wait for the thread in `end`, which holds this lock.
         let mounted = Arc::new(Mutex::new(self.mounted));
         Front {
             gone: Box::pin(gone),
@@ -138,7 +138,7 @@ impl Attached {
             abandon: Arc::new(move || {
                 release(&abandoned);
                 if let Err(error) = mounts::unmount(&mountpoint, true)
-                    // Nothing is mounted there any more.
+                    // This error means that nothing is mounted there any more.
                     && error.kind() != io::ErrorKind::InvalidInput
                 {
                     tracing::warn!("{}: cannot unmount: {error}", mountpoint.shown());
@@ -148,7 +148,7 @@ impl Attached {
     }
 }
 
-/// Undoes loop devices' settings and detaches their files, at once or when the devices are closed.
+/// Undoes settings of loop devices, and detaches their files. A device in use is detached when its last user closes the device.
 fn release(devices: &[LoopDevice]) {
     for device in devices {
         device.reset();
@@ -161,7 +161,7 @@ fn release(devices: &[LoopDevice]) {
     }
 }
 
-/// Waits until the devices and the mount are not in use, and ends both.
+/// Waits until the devices and the mount are not in use, and then removes them.
 fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
     let failed = |device: &LoopDevice| {
         let path = device.path();
@@ -183,7 +183,7 @@ fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
             }
             pause();
         }
-        // A failed flush is reported at the end, since the rest must be undone nevertheless.
+        // A failed flush is reported at the end. All other steps are done nevertheless.
         worst = worst.and(device.flush().map_err(failed(device)));
         device.reset();
         let mut said = false;

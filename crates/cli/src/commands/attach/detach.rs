@@ -42,7 +42,7 @@ pub(in super::super) fn detach(args: &Detach, context: &mut Context<'_>) -> Resu
     clear(&mountpoint, context)
 }
 
-/// Makes sure that loop devices are not in use.
+/// Checks that loop devices are not in use.
 fn free(devices: &[LoopDevice], force: bool, context: &mut Context<'_>) -> Result<(), Fault> {
     let mut used = String::new();
     for device in devices {
@@ -74,7 +74,7 @@ fn free(devices: &[LoopDevice], force: bool, context: &mut Context<'_>) -> Resul
     }
 }
 
-/// Unmounts, lazily if need be.
+/// Unmounts a mount. A mount in use is unmounted lazily.
 fn unmount(at: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
     let failed = |error: io::Error| Fault::File(format!("{}: {error}", at.shown()));
     match mounts::unmount(at, false) {
@@ -90,7 +90,7 @@ fn unmount(at: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
     }
 }
 
-/// Ends the server, which undoes its mount and devices.
+/// Ends the server, which then undoes its mount and devices.
 fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
     let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: its server: {error}"));
@@ -99,7 +99,7 @@ fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
         return Ok(());
     }
     if args.force {
-        // Told twice, the server does not wait for processes with open files.
+        // After a second request, the server does not wait for processes with open files.
         held.terminate().map_err(failed)?;
         if held.wait(args.timeout).map_err(failed)? {
             return Ok(());
@@ -111,7 +111,7 @@ fn end(held: &Held, args: &Detach, mountpoint: &Path) -> Result<(), Fault> {
     )))
 }
 
-/// Removes the devices and the mount that a server has left because it could not end well.
+/// Removes the devices and the mount that a server has left behind because it could not end properly.
 fn clear(mountpoint: &Path, context: &mut Context<'_>) -> Result<(), Fault> {
     let at = mountpoint.shown();
     let failed = |error: io::Error| Fault::File(format!("{at}: {error}"));

@@ -19,7 +19,7 @@ use std::io::Write;
 /// Approximate number of lines of a table.
 const LINES: usize = 24;
 
-/// Values of each distance in JSON and CSV.
+/// Values of each distance, for JSON and CSV.
 pub(super) fn points(learned: &Learned) -> Vec<Fields<'static>> {
     let bytes = learned.origin().sector_bytes;
     let ms = |time: Nanos| round(time.as_millis_f64(), 6).into();
@@ -38,7 +38,7 @@ pub(super) fn points(learned: &Learned) -> Vec<Fields<'static>> {
 
 pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Result<(), Fault> {
     let profile = context.one_drive(&args.drive, args.one.as_deref())?;
-    // If nothing can be written, nothing need be learned.
+    // Outputs are opened first, since learning is useless if its result cannot be written.
     let picture = args.plot.as_deref().map(compare::picture_file);
     let picture = picture.transpose()?;
     let file = args.out.as_deref().map(Output::create).transpose()?;
@@ -84,7 +84,7 @@ pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Res
     }
 }
 
-/// Description of the measurement, in a line.
+/// Describes the measurement in a line.
 fn summary(origin: &Origin, distances: usize) -> String {
     let options = &origin.options;
     format!(
@@ -96,7 +96,7 @@ fn summary(origin: &Origin, distances: usize) -> String {
 fn describe(learned: &Learned, context: &Context<'_>) -> String {
     let origin = learned.origin();
     let all = learned.points();
-    // Distance 0, some in between, the last.
+    // The first distance, some in between, and the last.
     let step = all.len().div_ceil(LINES).max(1);
     let last = all.len() - 1;
     let some: Vec<_> = all
@@ -138,7 +138,7 @@ fn describe(learned: &Learned, context: &Context<'_>) -> String {
     text
 }
 
-/// A distance in bytes with three digits.
+/// Formats a distance in bytes with three digits.
 pub(super) fn size(distance: Sectors, sector_bytes: u32) -> String {
     let bytes = distance.bytes(sector_bytes) as f64;
     let units = [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")];
@@ -158,7 +158,7 @@ fn draw(learned: &Learned) -> String {
     plot::curve::draw(&picture(learned))
 }
 
-/// Picture of a learned curve.
+/// Makes the picture of a learned curve.
 pub(super) fn picture(learned: &Learned) -> plot::curve::CurvePicture {
     let origin = learned.origin();
     let bytes = |distance: Sectors| distance.bytes(origin.sector_bytes) as f64;

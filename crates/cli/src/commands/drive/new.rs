@@ -48,9 +48,9 @@ const HEADS: Item = Item::new("--heads", "surfaces with data", "18");
 const QUEUE: Item = Item::new("--queue", "commands queued", "32");
 const INTERFACE: Item = Item::new("--interface", "rate of the interface", "600MB/s");
 
-/// Given values, and the person who is asked for the rest.
+/// Form for a sheet. Asks a user for values that no option gives, or notes them as missing.
 struct Form<'a> {
-    /// Source of answers and sink of questions, if a person can be asked.
+    /// Source of answers and sink of questions, if a user can be asked.
     asked: Option<(&'a mut dyn BufRead, &'a mut dyn Write)>,
     missing: Vec<&'static Item>,
 }
@@ -113,7 +113,7 @@ impl Form<'_> {
                 "" => continue,
                 answer => match answer.parse() {
                     Ok(value) => return Ok(Some(value)),
-                    // A lost error does not matter, since the question comes again.
+                    // An error that cannot be written does not matter, since the question comes again.
                     Err(error) => drop(writeln!(questions, "  {error}")),
                 },
             }
@@ -141,7 +141,7 @@ fn name_of(path: &Path) -> Option<String> {
     (!name.is_empty() && name.chars().all(fits)).then_some(name)
 }
 
-/// The sheet from given values and from answers.
+/// Makes the sheet from given values and from answers.
 fn sheet<'a>(
     args: &New,
     asked: Option<(&'a mut dyn BufRead, &'a mut dyn Write)>,
@@ -200,7 +200,7 @@ fn sheet<'a>(
     })
 }
 
-/// Fault that names an item in the words of the command line.
+/// Creates the fault about an item, in the words of the command line.
 fn refused(error: &SheetError, args: &New) -> Fault {
     let of_platters = match (error.item, args.platters) {
         ("heads", Some(_)) => ", two for each of --platters",
@@ -218,7 +218,7 @@ fn refused(error: &SheetError, args: &New) -> Fault {
 
 pub(in crate::commands) fn new(args: &New, context: &mut Context<'_>) -> Result<(), Fault> {
     let kept = args.out.as_deref().filter(|_| !args.force);
-    // This comes before a person answers fifteen questions.
+    // This check comes before the user answers fifteen questions.
     kept.map_or(Ok(()), Output::is_new)?;
     let is_whole = (args.capacity.is_some() || args.sectors.is_some())
         && args.rpm.is_some()
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The sheet of these flags and answers, and the questions.
+    /// Returns the sheet of these flags and answers, and the questions.
     fn answered(given: &[&str], answers: &str) -> (Result<Datasheet, Fault>, String) {
         let mut questions = Vec::new();
         let sheet = sheet(
@@ -288,7 +288,7 @@ mod tests {
         );
         assert_eq!(sheet.heads, Some(18));
         assert_eq!(sheet.queue, None);
-        // The number without a unit, the empty line, and the answer.
+        // The question comes three times. The answers are a number without a unit, an empty line, and a time.
         assert_eq!(questions.matches("(--seek), as in 8.5ms: ").count(), 3);
         assert!(
             questions.contains("  a duration needs its unit"),

@@ -18,7 +18,7 @@ use std::path::Path;
 pub(in crate::commands) fn probe(args: &Probe, context: &mut Context<'_>) -> Result<(), Fault> {
     let record = args.state.as_deref().map(state::record_beside);
     let profile = args.emulate.as_deref().map(Path::new);
-    // Files that are read or written, by the options that name them.
+    // Files that are read or written, with the options that name them.
     let files = [
         ("DEVICE", args.device.as_deref()),
         ("--emulate", profile.filter(|path| path.is_file())),

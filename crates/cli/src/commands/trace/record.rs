@@ -14,13 +14,13 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Processes that are named in the file and in the summary.
+/// Largest number of processes that are named in the file, and in the summary.
 const NAMED: (usize, usize) = (100, 5);
 
-/// Longest wait until a signal is seen.
+/// Longest delay until a signal takes effect.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Why a recording ended.
+/// Reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Time,
@@ -80,7 +80,7 @@ fn fault(error: RecordError) -> Fault {
     Fault::File(error.to_string())
 }
 
-/// Name of the device and of its recorded part.
+/// Describes the device and its recorded part.
 fn what(target: &Target) -> String {
     let (major, minor) = target.numbers();
     let path = target.path();
@@ -95,7 +95,7 @@ fn what(target: &Target) -> String {
     }
 }
 
-/// Records until something ends it.
+/// Records until the time is over, a signal comes, the device is gone, or the largest allowed number of requests is reached.
 #[allow(
     clippy::disallowed_types,
     reason = "a recording lasts as long as it is told, in the world's time"
@@ -159,7 +159,7 @@ fn write(
     }
 }
 
-/// Requests that the trace lacks, a line for each kind that occurs.
+/// Describes requests that the trace lacks, a line for each kind that occurs.
 fn remainder(recording: &Recording) -> Vec<String> {
     [
         (

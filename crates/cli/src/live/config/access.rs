@@ -13,7 +13,7 @@ use std::fmt;
 pub struct AccessConfig {
     /// Mode of the sockets' files.
     pub mode: u32,
-    /// Group of the sockets' files; the server's own if absent.
+    /// Group of the sockets' files. `None` means the server's own group.
     pub group: Option<Placed<GroupConfig>>,
 }
 
@@ -35,7 +35,7 @@ impl PartialEq for GroupConfig {
 
 impl Eq for GroupConfig {}
 
-/// Lets in the owner alone.
+/// Permissions for the owner alone.
 impl Default for AccessConfig {
     fn default() -> AccessConfig {
         AccessConfig {
@@ -45,13 +45,13 @@ impl Default for AccessConfig {
     }
 }
 
-/// An error about a group that shows only when sockets are checked.
+/// Creates an error about a group that only the check of the sockets finds.
 pub fn group_error(group: &Placed<GroupConfig>, problem: &str) -> Fault {
     Fault::input(group.error(format!("\"{}\": {problem}", group.name)))
 }
 
 impl AccessConfig {
-    /// Permissions in the form that sockets take.
+    /// Returns the permissions in the form that sockets take.
     pub fn access(&self) -> Access {
         Access {
             mode: self.mode,
@@ -60,7 +60,7 @@ impl AccessConfig {
     }
 }
 
-/// Text behind a socket's name in a list; empty if the socket is for its owner alone.
+/// Writes the text behind a socket's name in a list. The text is empty if the socket is for its owner alone.
 impl fmt::Display for AccessConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if *self == AccessConfig::default() {
@@ -81,17 +81,17 @@ impl fmt::Display for AccessConfig {
 pub(super) struct AccessKeys {
     pub(super) mode: &'static str,
     pub(super) group: &'static str,
-    /// The key of the sockets themselves.
+    /// Key that lists the sockets.
     pub(super) of: &'static str,
     /// True if all users of the machine may be let in.
     pub(super) others: bool,
 }
 
-/// Bits of a mode, from the right, at which the digit of a group or of others stands.
+/// Number of bits to the right of the digit of a group, or of others, in a mode.
 const GROUP: u32 = 3;
 const OTHERS: u32 = 0;
 
-/// Connecting takes permission to write (unix(7)).
+/// Returns true if a mode lets a group or others connect. Connecting requires permission to write (unix(7)).
 fn lets_in(mode: u32, whom: u32) -> bool {
     mode >> whom & 0o2 != 0
 }
@@ -129,7 +129,7 @@ pub(super) fn access<T>(
         );
         return Err(section.error_at(keys.mode, problem));
     }
-    // A configuration that names a group wants the group to be let in.
+    // A configuration that names a group lets that group in by default.
     let mode = given.mode.unwrap_or(match given.group {
         Some(_) => 0o660,
         None => Access::OWNER.mode,
@@ -170,7 +170,7 @@ fn mode(text: &str) -> Result<u32, String> {
     if mode > 0o777 {
         return Err("a socket has permissions only; the first of four digits is 0".to_owned());
     }
-    // The server connects to an existing socket, to find out if another server is behind it.
+    // The server connects to an existing socket, to find out if another server uses the socket.
     if mode & 0o600 != 0o600 {
         return Err("the server has to be able to connect; allowed for the owner is 6".to_owned());
     }

@@ -20,7 +20,7 @@ pub(super) struct ArrayKeys {
 }
 
 impl ArrayKeys {
-    /// Names of the disks, whether there are such disks or not.
+    /// Names of the disks. Such disks need not exist.
     pub fn members(&self) -> &[String] {
         &self.spec.members
     }

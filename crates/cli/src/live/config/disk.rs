@@ -11,7 +11,7 @@ use serde::de::{self, Deserializer};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// Most exports of one disk.
+/// Largest number of exports of one disk.
 const EXPORTS_MAX: usize = 1024;
 
 /// The keys of `[[disk]]`.
@@ -69,7 +69,7 @@ pub(super) fn disk_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D:
     })
 }
 
-/// Reads the name of an export. The name must fit a file, which stands for the export on an attached disk.
+/// Reads the name of an export. The name must be a valid file name, since the export of an attached disk is a file.
 fn export_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let name = String::deserialize(from)?;
     let is_file_name = !name.is_empty()
@@ -309,8 +309,8 @@ fn export(
     })
 }
 
-/// Returns true if two exports that take writes have some bytes in common, but not all. Two exports of the same bytes are two names for
-/// these, told apart by class.
+/// Returns true if two exports that take writes overlap but differ. Two exports of the same bytes are two names for these bytes,
+/// usually with different classes.
 fn collide(one: &ExportConfig, other: &ExportConfig) -> bool {
     let common = match (one.range.as_deref(), other.range.as_deref()) {
         (Some(one), Some(other)) => one != other && one.start < other.end && other.start < one.end,

@@ -13,10 +13,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Most bytes of a unix socket's path: 108 with the zero that ends it (unix(7)).
+/// Longest path of a unix socket, in bytes: 108 with the zero that ends the path (unix(7)).
 pub const SOCKET_PATH_MAX: usize = 107;
 
-/// Keys of the clients' sockets. A last digit other than 0 clearly lets in everybody, and needs no second key, unlike an address.
+/// Keys of the clients' sockets. Unlike an address, a mode with a last digit other than 0 clearly lets in all users. So no second key
+/// is needed.
 const CLIENTS: AccessKeys = AccessKeys {
     mode: "mode",
     group: "group",
@@ -101,7 +102,7 @@ pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<Liste
         Socket::Unix(_) => None,
     });
     for (key, address) in tcp_sockets.chain(keys.metrics.map(|address| ("metrics", address))) {
-        // Port 0 stands for another port each time.
+        // Port 0 stands for a different port each time.
         if address.port() != 0 {
             let what = format!("{address} is in use already");
             once(&mut addresses, address, keys, key, &what)?;

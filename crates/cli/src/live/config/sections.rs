@@ -28,9 +28,9 @@ pub struct DiskConfig {
     pub backend: Backend,
     /// Scheduler, engine and assumed drive between the clients and the device.
     pub stack: Stack,
-    /// Commands in the device at a time; the device's own limit if absent.
+    /// Largest number of commands in the device at a time. `None` means the device's own limit.
     pub depth: Option<u32>,
-    /// Time after which a command is given up; never if absent.
+    /// Time after which a command counts as failed. `None` sets no limit.
     pub timeout: Option<Nanos>,
     /// True if the disk refuses writes.
     pub read_only: bool,
@@ -100,9 +100,9 @@ pub struct Emulated {
     pub simulated: Simulated,
     /// Seed of the drive's noise.
     pub seed: u64,
-    /// File with the drive's data; memory if absent.
+    /// File with the drive's data. `None` means memory.
     pub store: Option<PathBuf>,
-    /// Size of the drive; the profile's capacity if absent.
+    /// Size of the drive. `None` means the profile's capacity.
     pub size: Option<Bytes>,
 }
 
@@ -115,9 +115,9 @@ pub struct ExportConfig {
     pub class: Class,
     /// True if the export refuses writes.
     pub read_only: bool,
-    /// Bytes of the disk that clients see; all if absent.
+    /// Bytes of the disk that clients see. `None` means all.
     pub range: Option<Placed<ExportRange>>,
-    /// Number of the program that has the export, counted from 1; 0 if no program has it.
+    /// Number of the program that has the export, counted from 1. 0 if no program has the export.
     pub program: u16,
 }
 
@@ -132,9 +132,9 @@ pub struct ProgramConfig {
     pub goal: Option<Goal>,
     /// File of the profile; required with a goal.
     pub profile: Option<PathBuf>,
-    /// File of a trained tree; the server trains one if absent.
+    /// File of a trained tree. `None` lets the server train a tree.
     pub tree: Option<PathBuf>,
-    /// Time within which 99 % of the requests must finish beside goals of other programs; `None` with a goal.
+    /// Time within which 99 % of the requests must finish. `None` with a goal.
     pub p99: Option<Nanos>,
     pub(super) at: Placed<()>,
 }
@@ -146,7 +146,7 @@ impl ProgramConfig {
     }
 }
 
-/// Bytes of a disk from `start` up to `end`, at least one. As text two sizes: `0B..100GiB`.
+/// Bytes of a disk from `start` up to `end`, at least one. As text, the range is two sizes: `0B..100GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExportRange {
     /// The first byte.
@@ -210,7 +210,7 @@ pub struct ListenConfig {
     pub access: AccessConfig,
     /// True if NBD clients may connect over loopback TCP.
     pub tcp: bool,
-    /// Most bytes of data of all NBD clients' requests in flight.
+    /// Largest number of bytes in flight, over the requests of all NBD clients.
     pub max_bytes: Option<usize>,
     /// Address that serves `/metrics` and `/status`.
     pub metrics: Option<SocketAddr>,
@@ -221,7 +221,7 @@ pub struct ListenConfig {
 }
 
 impl ListenConfig {
-    /// Keys in which another configuration differs. A running server cannot change any of these keys.
+    /// Keys in which another configuration differs and that a running server cannot change.
     pub fn fixed_differences(&self, other: &ListenConfig) -> Vec<&'static str> {
         [
             ("nbd", self.nbd != other.nbd),

@@ -17,7 +17,7 @@ pub(super) struct Seen {
     things: BTreeMap<Thing, Place>,
 }
 
-/// Notes that something is given, and refuses a second time.
+/// Notes that a name or a file is given. Returns an error if it was given before.
 pub(super) fn once<K: Ord, T>(
     seen: &mut BTreeMap<K, Place>,
     key: K,
@@ -35,7 +35,7 @@ pub(super) fn once<K: Ord, T>(
     }
 }
 
-/// Notes that a file, device or socket is in use.
+/// Notes that a file, device or socket is in use. Returns an error if it was in use before.
 pub(super) fn in_use_once<T>(
     seen: &mut Seen,
     path: &Path,

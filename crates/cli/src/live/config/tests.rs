@@ -676,7 +676,7 @@ fn what_takes_a_restart() {
         [""; 0]
     );
     assert_eq!(other("timeout = \"off\"", "timeout = \"1s\""), [""; 0]);
-    // Nothing is made while it runs.
+    // A running server makes no files, so the key has no effect.
     assert_eq!(other("create = true", "create = false"), [""; 0]);
     assert_eq!(other("depth = 8", "depth = 9"), ["depth"]);
     assert_eq!(

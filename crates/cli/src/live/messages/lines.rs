@@ -1,4 +1,4 @@
-//! Format of messages: each is one short line, whatever text it has.
+//! Format of messages. Each message is one short line, independent of its text.
 
 use crate::object::object;
 use headtime_linux::shown::{OneLine, is_plain};
@@ -9,11 +9,11 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, format};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Most bytes of a line with its end. A pipe takes this number of bytes at once or not at all (`PIPE_BUF`, pipe(7)), even if other
-/// processes write to it.
+/// Longest line in bytes, with its end. A pipe takes this number of bytes at once or not at all (`PIPE_BUF`, pipe(7)), even if other
+/// processes write to the pipe.
 pub(super) const LINE_BYTES: usize = 4096;
 
-/// Bytes around a message: time, level and colours, or the object of JSON.
+/// Bytes reserved around a message: for time, level and colours, or for the object of JSON.
 const HEAD_BYTES: usize = 128;
 
 /// Writes messages as lines.
@@ -26,7 +26,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// The line of a message, with its end.
+    /// Formats a message as a line, with its end.
     pub(super) fn line(self, level: Level, text: impl fmt::Display) -> String {
         let mut time = String::new();
         if SystemTime.format_time(&mut Writer::new(&mut time)).is_err() {
@@ -42,7 +42,7 @@ impl Lines {
                 head + &cut(text, LINE_BYTES - HEAD_BYTES)
             }
             true => {
-                // Each byte may be a quote, which takes two.
+                // Each byte may be a quote, which takes two bytes in JSON.
                 let message = cut(text, (LINE_BYTES - HEAD_BYTES) / 2);
                 let object = object! {
                     timestamp: &time,
@@ -57,12 +57,12 @@ impl Lines {
     }
 }
 
-/// Puts a text on one line of at most `bytes`.
+/// Puts a text on one line of at most `bytes` bytes.
 fn cut(text: impl fmt::Display, bytes: usize) -> String {
     const CUT: &str = "...";
     let mut out = String::new();
     let mut line = OneLine::new(&mut out, bytes - CUT.len());
-    // A value whose own formatting fails has no text here either.
+    // If formatting a value fails, the line has the text up to the failure.
     let _ = write!(line, "{text}");
     if line.is_cut() {
         out.push_str(CUT);
@@ -106,14 +106,13 @@ where
     }
 }
 
-/// A line of JSON in which what JSON leaves as it is has escapes too. Beyond ASCII there are only
-/// strings.
+/// Escapes further characters in a line of JSON, which JSON itself would not escape. Characters beyond ASCII occur in strings only.
 fn plain_json(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     for char in line.chars() {
         match is_plain(char) || char == '\n' {
             true => plain.push(char),
-            // A string takes everything.
+            // Writing to a string cannot fail.
             false => {
                 let _ = write!(plain, "\\u{:04x}", u32::from(char));
             }
@@ -143,7 +142,7 @@ mod tests {
         }
     }
 
-    /// Output for the messages that `says` writes.
+    /// Output for the messages that `says` emits.
     fn written(lines: Lines, says: impl FnOnce()) -> String {
         let written = Written::default();
         let sink = written.clone();
@@ -178,7 +177,7 @@ mod tests {
         assert_eq!(time.len(), "2026-11-22T04:30:57.309074".len());
         let shown =
             "x\\n2026-11-22T00:00:00Z ERROR \\u{1b}[31mforged\\r\\t\\u{9b}\\u{202e}\\u{7f}\\";
-        // tracing escapes a few itself in the message.
+        // tracing itself escapes a few characters in the message.
         let message = shown
             .replace("\\u{1b}", "\\x1b")
             .replace("\\u{7f}", "\\x7f");
@@ -199,7 +198,7 @@ mod tests {
         assert!(line.starts_with("{\"timestamp\":\"20"), "{line}");
     }
 
-    /// A terminal gets this program's escapes, and none of a message's own.
+    /// A terminal gets this program's escapes, and no escapes from a message.
     #[test]
     fn colours_are_of_the_level_alone() {
         for (level, colour) in [

@@ -1,8 +1,8 @@
 //! Lines on their way to standard error.
 //!
-//! Callers hand a line over and never wait, since neither a disk's thread nor a server may wait for a stopped terminal or reader. A writer
-//! thread writes the lines, and tries again after an error. Meanwhile lines wait, up to a limit. Lines beyond the limit are dropped and
-//! counted, and a line reports the number where they are missing.
+//! Callers hand a line over and never wait. The reason: neither a disk's thread nor a server may wait for a stopped terminal or reader.
+//! A writer thread writes the lines, and tries again after an error. Meanwhile lines wait, up to a limit. Lines beyond the limit are
+//! dropped and counted, and a line at the gap reports the number.
 
 use crossbeam_queue::ArrayQueue;
 use headtime_linux::clock::Clock;
@@ -16,9 +16,9 @@ use std::time::Duration;
 /// Limits of the waiting lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
-    /// Most lines that wait.
+    /// Largest number of waiting lines.
     pub(super) lines: usize,
-    /// Most bytes of the waiting lines.
+    /// Largest number of bytes of the waiting lines.
     pub(super) bytes: usize,
     /// Time after which a failed write is tried again.
     pub(super) retry: Duration,
@@ -31,14 +31,14 @@ pub(super) const BOUNDS: Bounds = Bounds {
     retry: Duration::from_millis(100),
 };
 
-/// Takes lines and never waits.
+/// Queue of lines whose callers never wait.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     shared: Arc<Shared>,
     writer: Thread,
 }
 
-/// A line, and the number of lines dropped before it.
+/// A line, and the number of lines that were dropped just ahead.
 #[derive(Debug)]
 struct Entry {
     line: String,
@@ -51,9 +51,10 @@ struct Shared {
     // There is no lock, since waiting threads may keep a lock's holder off its processor.
     queue: ArrayQueue<Entry>,
     bytes: AtomicUsize,
-    /// True once the queue was full, until it is half empty. Otherwise every second line would report missing lines.
+    /// Becomes true when the queue is full, and false when the queue is half empty. Without this delay every second line would report
+    /// missing lines.
     full: AtomicBool,
-    /// Dropped lines that no queued line reports yet.
+    /// Number of dropped lines that no queued line reports yet.
     missing: AtomicU64,
     dropped: Arc<AtomicU64>,
     clock: Clock,
@@ -66,7 +67,7 @@ struct Shared {
 struct State {
     /// True while the writer waits for lines.
     idle: bool,
-    /// Otherwise the time of the last write, or of the start of writing.
+    /// Time of the last write, or of the start of writing. Only valid while `idle` is false.
     since: Time,
 }
 
@@ -114,7 +115,7 @@ impl Outbox {
         self.writer.unpark();
     }
 
-    /// Number of dropped lines, which goes on counting.
+    /// Counter of dropped lines. The counter is updated as long as the process lives.
     pub(super) fn dropped(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.shared.dropped)
     }
@@ -124,8 +125,8 @@ impl Outbox {
         self.shared.empty(self.shared.clock.now() + within)
     }
 
-    /// Like [`Outbox::empty`], but the time since the last write counts as waited. If the sink is stuck, only the first of several callers
-    /// waits for it.
+    /// Like [`Outbox::empty`], but the time since the last write counts towards `within`. If the sink is stuck, only the first of
+    /// several callers waits.
     pub(super) fn empty_unless_stuck(&self, within: Nanos) -> bool {
         let since = {
             let state = self.shared.state();
@@ -138,7 +139,7 @@ impl Outbox {
     }
 }
 
-/// Takes one line with each write.
+/// Queues the bytes of each write as one line.
 impl Write for Outbox {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.put(String::from_utf8_lossy(line).into_owned());
@@ -168,7 +169,7 @@ impl Shared {
         }
     }
 
-    /// Reserves room for `bytes`, if there is any.
+    /// Reserves room for `bytes`. Returns false if there is none.
     fn has_room_for(&self, bytes: usize) -> bool {
         let Bounds {
             lines, bytes: most, ..
@@ -187,7 +188,7 @@ impl Shared {
         fits
     }
 
-    /// Counts one more missing line, and puts back `others`: missing lines that no line reports after all.
+    /// Counts one dropped line. Also puts back `others`, the number of missing lines that the dropped line would have reported.
     fn drop_one(&self, others: u64) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
         self.missing.fetch_add(others + 1, Ordering::SeqCst);
@@ -197,7 +198,7 @@ impl Shared {
         self.queue.is_empty() && self.missing.load(Ordering::SeqCst) == 0
     }
 
-    /// Writes as long as the process lives.
+    /// Writes lines as long as the process lives.
     fn write(&self, mut sink: Box<dyn Write + Send>, missing: &Missing) {
         loop {
             {
@@ -227,7 +228,7 @@ impl Shared {
         }
     }
 
-    /// Writes a line to its end, however often that fails. Half a line would spoil the next one.
+    /// Writes a line to its end, with any number of attempts. Half a line would spoil the next line.
     fn write_line(&self, sink: &mut dyn Write, mut line: &[u8]) {
         while !line.is_empty() {
             match sink.write(line) {

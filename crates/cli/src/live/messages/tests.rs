@@ -20,7 +20,7 @@ fn is_child() -> bool {
     env::var_os(CHILD).is_some()
 }
 
-/// This test as a process of its own.
+/// Command that runs one test in a process of its own.
 fn child(test: &str) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command
@@ -98,12 +98,12 @@ fn a_panic_with_a_backtrace_is_a_message_for_each_line_in_json() {
     );
 }
 
-/// Without the hook, Rust would wait for ever in the first panic.
+/// Without the hook, Rust would block in the first panic.
 #[test]
 fn panics_and_the_end_do_not_wait_for_who_does_not_read() {
     if is_child() {
         begin_as(LogFormat::Text);
-        // More than a pipe takes.
+        // More bytes than a pipe holds.
         (0..2000).for_each(|number| tracing::warn!("{number}: {}", "x".repeat(100)));
         (0..50).for_each(|_| panics("disk0", "x"));
         return end();
@@ -116,7 +116,7 @@ fn panics_and_the_end_do_not_wait_for_who_does_not_read() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    // Each panic would wait for a second, if the first had not, and the end does.
+    // The first panic waits for a second, and so does the end. Without the rule for a stuck sink, each panic would wait for a second.
     let clock = Clock::start();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
@@ -137,7 +137,7 @@ fn lines_that_are_said_before_messages_begin_are_written_at_once() {
         say("error: ", "one\ntwo \u{1b}[0m");
         begin_as(LogFormat::Text);
         say("", "three");
-        // As if the process ended without ado.
+        // The process ends by `exit`, without returning from the test.
         end();
         std::process::exit(7);
     }

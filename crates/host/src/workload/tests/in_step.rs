@@ -1,4 +1,4 @@
-//! Programs that read in step, and what reads beside them.
+//! Programs that read in step, and a reader in the background.
 
 use super::{DISK, builder, steps};
 use crate::workload::{BackupSpec, BenchmarkSpec, FullSeqSpec, SeqRandSpec};

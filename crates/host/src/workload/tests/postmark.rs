@@ -21,7 +21,7 @@ fn check_postmark(builder: &mut HostBuilder, files: usize, transactions: usize) 
         let mut gone = vec![false; size.len()];
         let (mut thinks, mut loaded, mut deleted) = (0, false, 0);
         let (mut reads, mut appends, mut creates) = (0, 0, 0);
-        // Where a call goes on that the buffer cut.
+        // File and offset at which a write continues that the buffer has cut.
         let mut goes_on = None;
         for step in steps {
             match step {
@@ -92,7 +92,7 @@ fn postmark_reads_appends_creates_and_deletes() {
     assert!(cold == warm);
 }
 
-/// Every file is written before it is used, and nothing is left.
+/// Checks that every file is written before use, and that no file is left.
 #[test]
 fn a_whole_run_of_postmark_begins_and_ends_without_files() {
     let spec = PostMarkSpec {
@@ -151,7 +151,7 @@ fn postmark_on_a_worn_file_system_writes_files_into_its_holes() {
             .count()
     };
     assert!(neighbours(0.0) > 280, "{}", neighbours(0.0));
-    // 300 files of 1.8 blocks have 130 edges of holes of 4 blocks, of which three in five lie between two files.
+    // 300 files of 1.8 blocks have 130 edges of holes of 4 blocks. Three in five edges lie between two files.
     assert!((190..260).contains(&neighbours(0.5)), "{}", neighbours(0.5));
 }
 

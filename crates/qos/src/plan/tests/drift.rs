@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// A planner of a program whose profile is of another load, beside one of best effort.
+/// A planner of a program whose profile is of another load, beside a program of best effort.
 fn of_other(profile: &Load, goal: f64) -> Planner {
     let programs = [(1, Some(profile.aim(goal))), (2, None)];
     let programs = programs.map(|(number, goal)| Planned { number, goal });
     Planner::new(Planning::default(), programs.into(), at(0))
 }
 
-/// State of the program after a run of so many milliseconds.
+/// State of the program after `until` milliseconds.
 fn state_at(profile: &Load, run: &Load, goal: f64, until: u64) -> State {
     let mut loads = [run.clone(), Load::new(2, 32, 1_000_000, false)];
     let (_, planner) = run_in(of_other(profile, goal), &mut loads, until);
@@ -25,7 +25,7 @@ fn a_run_at_a_third_of_the_speed_is_noticed_within_two_seconds_and_an_impossible
     let Some(Drift::Slower(percent)) = state.drift else {
         panic!("{state:?}");
     };
-    // Without the time that a window takes for its start and end.
+    // The time that a window takes for its start and end is not counted.
     assert!((240..=300).contains(&percent), "{percent} %");
     // 18 s are left.
     assert!(state.rest > Nanos::from_secs(20), "{}", state.rest);

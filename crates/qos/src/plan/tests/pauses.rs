@@ -1,8 +1,8 @@
-//! Time in which a program, or all of them, ask for nothing.
+//! Tests of pauses, in which a program or all programs make no requests.
 
 use super::*;
 
-/// Serves a program from one time to another, with a request of 64 sectors in each `step` ms.
+/// Serves a program during `times`, with a request of 64 sectors every `step` ms.
 fn serve(planner: &mut Planner, number: u16, times: std::ops::Range<u64>, step: usize) {
     for ms in times.clone().step_by(step) {
         planner.asked(at(ms), 0, number, Op::Read, Extent::at(ms * 64, 64));
@@ -83,7 +83,7 @@ fn traffic_before_a_pause_is_measured_in_its_own_period() {
     serve(&mut planner, 1, 50_200..50_202, 2);
     let program = &planner.programs[1];
     assert_eq!(program.served, 64 * u64::from(SECTOR));
-    // The window in force is that of the last plan.
+    // The last plan's window is in force.
     assert_eq!(program.windows[0], program.windows[1]);
     assert_eq!(program.starts[0].as_nanos() / 1_000_000_000, 50);
 }

@@ -1,4 +1,4 @@
-//! Which column of a CSV trace is what.
+//! Description of the columns of a CSV trace.
 
 use crate::error::shown;
 use crate::trace::{TimeUnit, UnknownName};
@@ -6,14 +6,14 @@ use headtime_units::Bytes;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// What a column is for.
+/// Role of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Arrival,
-    /// The second addend of an arrival.
+    /// Second addend of an arrival.
     ArrivalRest,
     Completion,
-    /// The second addend of a completion.
+    /// Second addend of a completion.
     CompletionRest,
     Response,
     Op,
@@ -21,7 +21,7 @@ pub(super) enum Role {
     Address,
     Size,
     Device,
-    /// The second number of a device.
+    /// Minor number of a device.
     DeviceMinor,
     Process,
     Flags,
@@ -30,23 +30,23 @@ pub(super) enum Role {
 pub(super) const ROLES: usize = Role::Flags as usize + 1;
 
 impl Role {
-    /// The part of a description that gives its column.
+    /// Key of the role in a description.
     pub fn key(self) -> &'static str {
         let keys = "time time completion completion response op action address size device device process flags";
         let key = keys.split(' ').nth(self as usize);
         key.expect("a key for each role")
     }
 
-    /// True if each line of a request has its column, even if the column is empty.
+    /// Returns true if each line of a request must have the role's column. The column may be empty.
     pub fn is_needed(self) -> bool {
         !["completion", "response", "process", "flags"].contains(&self.key())
     }
 }
 
-/// Which column of a CSV trace is what, and in which unit.
+/// Columns of a CSV trace and their units.
 ///
-/// As text, parts separated by commas, each `what=column` or `what=column:unit`. A column is its
-/// number from 1, its number from the end of the line (-1 is the last), or its heading:
+/// As text, parts are separated by commas, each `what=column` or `what=column:unit`. A column is given
+/// by its number from 1, by its number from the end of the line (-1 is the last), or by its heading:
 ///
 /// `time=Timestamp:100ns,op=Type,address=Offset:bytes,size=Size:bytes,device=2,response=7:us`
 ///
@@ -63,19 +63,19 @@ impl Role {
 /// | `flags` | none | the sum of 1 (FUA), 2 (preflush) and 4 (sync) |
 /// | `separator` | | `comma`, `semicolon`, `tab`, `bar` or `blank` in place of a column |
 ///
-/// `op`, `address` and `size` are needed. If any column is named by its heading, the first line must
-/// be the headings; else it is skipped if its address is not a number. Without `separator` it is the
-/// first of tab, semicolon, comma and bar that the first line contains, and blanks if it has none.
-/// A time may be the sum of two columns: `time=1:s+2:ns`, `time=1:date+2:clock`.
+/// `op`, `address` and `size` are required. If any column is given by its heading, the first line must
+/// be the headings. Otherwise the first line is skipped if its address is not a number. Without
+/// `separator`, the separator is the first of tab, semicolon, comma and bar that occurs in the first
+/// line, or else blanks. A time may be the sum of two columns: `time=1:s+2:ns`, `time=1:date+2:clock`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsvColumns {
     /// Columns with their roles, each role once.
     pub(super) columns: Vec<(Role, Column)>,
     pub(super) time: TimeForms,
     pub(super) completion: TimeForms,
-    /// Unit of response times, if there are any, in nanoseconds.
+    /// Unit of response times in nanoseconds, if there are response times.
     pub(super) response_unit: Option<u64>,
-    /// True if arrivals are completions less response times.
+    /// True if arrivals are computed as completions minus response times.
     pub(super) counts_back: bool,
     pub(super) op_code: OpCode,
     /// True if each line is an event of a request.
@@ -83,24 +83,24 @@ pub struct CsvColumns {
     /// Units of addresses and sizes in bytes.
     pub(super) address_unit: u64,
     pub(super) size_unit: u64,
-    /// `None` is a single device.
+    /// Notation of devices. `None` means a single device.
     pub(super) device: Option<DeviceForm>,
-    /// Byte between columns; `None` decides by the first line.
+    /// Byte between columns. `None` lets the first line decide.
     pub(super) separator: Option<u8>,
 }
 
-/// A column.
+/// Position of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Column {
-    /// By its place, counted from 0.
+    /// Index from the left, counted from 0.
     Place(usize),
-    /// By its place from the end of the line, counted from 0.
+    /// Index from the right, counted from 0.
     FromEnd(usize),
-    /// By its heading.
+    /// Heading.
     Name(String),
 }
 
-/// How a time is written.
+/// Notation of a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum TimeForm {
     /// A number, in units of this length in nanoseconds.
@@ -112,34 +112,34 @@ pub(super) enum TimeForm {
     Clock,
 }
 
-/// How a time is written that may be the sum of two columns.
+/// Notation of a time that may be the sum of two columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TimeForms {
     pub first: TimeForm,
     pub rest: Option<TimeForm>,
 }
 
-/// How a device is written.
+/// Notation of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeviceForm {
     Number,
-    /// Any text. Devices are numbered from 0 as they appear.
+    /// Any text. Devices are numbered from 0 in order of appearance.
     Name,
-    /// Major and minor number, numbered as names are.
+    /// Major and minor number. Devices are numbered from 0 in order of appearance.
     MajorMinor,
 }
 
-/// How an operation is written.
+/// Notation of an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum OpCode {
-    /// As a word, letters or a SCSI operation code: read, R, WS, 28.
+    /// A word, letters or a SCSI operation code: read, R, WS, 28.
     #[default]
     Text,
-    /// As `Text`. Lines without an operation are passed over.
+    /// As `Text`. Lines without an operation are ignored.
     Optional,
-    /// 1 is a read, 0 a write.
+    /// 1 for a read, 0 for a write.
     OneReads,
-    /// 0 is a read, 1 a write.
+    /// 0 for a read, 1 for a write.
     ZeroReads,
 }
 
@@ -147,9 +147,9 @@ pub(super) enum OpCode {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("columns: `{found}`: {problem}")]
 pub struct ColumnsError {
-    /// The part at fault.
+    /// Faulty part of the description.
     pub found: String,
-    /// What is wrong with it, and what is allowed.
+    /// Fault, with the allowed values.
     pub problem: String,
 }
 
@@ -186,14 +186,14 @@ impl FromStr for Column {
     }
 }
 
-/// Last column that may be asked for.
+/// Largest number of a column.
 const COLUMN_MAX: usize = 1000;
 
 fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The place of a column from either end, counted from 0.
+/// Index of a column from either end, counted from 0.
 fn place(digits: &str) -> Result<usize, String> {
     let number = digits.parse().ok();
     number
@@ -217,7 +217,7 @@ impl FromStr for TimeForm {
     }
 }
 
-/// A column of times and their form.
+/// Splits the text of a column of times into the column and the notation.
 fn time_column(text: &str) -> Result<(&str, TimeForm), String> {
     let (column, form) = text.rsplit_once(':').ok_or(TIME_NEEDS_UNIT)?;
     Ok((column, form.parse()?))
@@ -270,7 +270,7 @@ impl FromStr for CsvColumns {
 }
 
 impl CsvColumns {
-    /// The columns that [`Trace::write_csv`](crate::Trace::write_csv) writes.
+    /// Description of the columns that [`Trace::write_csv`](crate::Trace::write_csv) writes.
     pub(super) fn own() -> CsvColumns {
         "time=arrival_ns:ns,completion=completion_ns:ns,device=device,op=op,address=address_sectors:sectors,\
          size=size_sectors:sectors,process=process,flags=flags,separator=comma"
@@ -283,7 +283,7 @@ impl CsvColumns {
         let (what, value) = part
             .split_once('=')
             .ok_or("write what=column or what=column:unit")?;
-        // A heading may have a colon; the unit stands behind the last.
+        // A heading may contain a colon. The unit follows the last colon.
         let (name, unit) = match value.rsplit_once(':') {
             Some((name, unit)) => (name, Some(unit)),
             None => (value, None),
@@ -360,7 +360,7 @@ impl CsvColumns {
         Ok(())
     }
 
-    /// Adds a column of times, or two whose sum is the time.
+    /// Adds a column of times, or two columns whose sum is the time.
     fn add_time(&mut self, text: &str, first: Role, second: Role) -> Result<TimeForms, String> {
         // A heading may contain a plus sign. The sign then follows no unit.
         let sum = (text.rsplit_once('+')).filter(|(addend, _)| time_column(addend).is_ok());

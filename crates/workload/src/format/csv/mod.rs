@@ -1,4 +1,4 @@
-//! Separated columns that the caller describes, or that name themselves.
+//! Separated columns that the caller describes, or that have the headings of this program.
 
 mod columns;
 mod presets;
@@ -24,15 +24,15 @@ use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
 use std::io::Read;
 
-/// Columns in the order of a file.
+/// Columns in the order of the file.
 struct Layout<'a> {
     columns: &'a CsvColumns,
     separator: u8,
-    /// What each column is for, up to the last one that is for anything.
+    /// Role of each column from the left, up to the last column with a role.
     roles: Vec<Option<Role>>,
-    /// Roles of columns counted from the end.
+    /// Role of each column from the right.
     from_end: Vec<Option<Role>>,
-    /// Columns that a line with a request must have.
+    /// Number of columns that a line with a request must have.
     needed: usize,
     /// True if the first line has headings and no request.
     has_headings: bool,
@@ -41,32 +41,33 @@ struct Layout<'a> {
 /// Properties of the lines so far.
 #[derive(Default)]
 struct Seen {
-    /// Devices that are named by text, numbered as they appear.
+    /// Devices that have a text as name, numbered in order of appearance.
     names: Names,
-    /// Columns of the longest line; columns behind the last role do not count.
+    /// Columns of the longest line. Columns behind the last role do not count.
     columns: usize,
 }
 
-/// A line that is a request, or an event of one.
+/// A line with a request, or with an event of a request.
 struct Parsed {
     request: TraceRequest,
     /// True if the request covers whole sectors.
     aligned: bool,
-    /// The event, if lines are events.
+    /// The event, if the lines are events.
     action: Option<BlockAction>,
 }
 
-/// Added to arrivals that are counted back from completions, which may be before the zero of the file.
+/// Time added to arrivals that are computed from completions. Without it, arrivals might precede the
+/// file's zero.
 const BEFORE_ZERO: u64 = 1 << 62;
 
 type Names = Numbered<Vec<u8>>;
 
-/// Returns true if a line is the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
+/// Returns true if a line has the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
 pub(crate) fn recognise(line: &[u8]) -> bool {
     line == CSV_HEADINGS.as_bytes()
 }
 
-/// Names of the presets that one of these lines fits.
+/// Names of the presets that fit at least one of these lines.
 pub(crate) fn fitting(lines: &[&[u8]]) -> Vec<&'static str> {
     let options = ReadOptions::default();
     let reader = Reader::new("", Format::Csv, &options);
@@ -136,8 +137,8 @@ pub(crate) fn read<R: Read>(
     Ok(())
 }
 
-/// Finds the description that fits a line. A single one is taken as it is. `None` if there are several
-/// and the line is headings.
+/// Finds the description that fits a line. A single description is taken without a check. Returns
+/// `None` if there are several descriptions and the line has headings.
 fn choose<'a>(
     choices: &'a [CsvColumns],
     line: &[u8],
@@ -219,7 +220,7 @@ impl<'a> Layout<'a> {
                 layout.needed = layout.needed.max(index + 1);
             }
         }
-        // Without names to look up, the line is headings if its address is not a number.
+        // If no column is given by heading, the first line has headings if its address is not a number.
         let mut fields = [Field::end(line); ROLES];
         let split = layout.split(line, &mut fields);
         split.map_err(|error| reader.field_error(number, *error))?;
@@ -228,8 +229,8 @@ impl<'a> Layout<'a> {
         Ok(layout)
     }
 
-    /// Finds the columns of a line by role. A missing column is the empty end of the line. Returns the number
-    /// of columns; without roles from the end, columns behind the last role do not count.
+    /// Finds the columns of a line by role. A missing column becomes the empty end of the line. Returns
+    /// the number of columns. Without roles from the right, columns behind the last role do not count.
     #[inline(always)]
     fn split<'l>(
         &self,
@@ -260,7 +261,7 @@ impl<'a> Layout<'a> {
         Ok(count)
     }
 
-    /// The first column of some roles that a line of this number of columns lacks.
+    /// Returns the first column, among the given roles, that is missing in a line of `columns` columns.
     fn lacking(&self, columns: usize, of: impl Fn(Role) -> bool) -> Option<String> {
         let roles = self.roles.iter().zip(1..).map(|(role, at)| (role, at, ""));
         let from_end = self.from_end.iter().zip(1..);
@@ -271,7 +272,8 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Error for a line that lacks a column that it must have. A line that is passed over may be short.
+    /// Returns the error for a line that lacks a required column. A line without a request may be
+    /// short.
     #[cold]
     #[inline(never)]
     fn short_line(&self, line: &[u8], columns: usize) -> Result<Option<Parsed>, Box<FieldError>> {
@@ -296,7 +298,7 @@ impl<'a> Layout<'a> {
     /// Refuses a description with a column that no line has.
     fn check_columns(&self, seen: &Seen, reader: &Reader<'_>) -> Result<(), TraceError> {
         let columns = seen.columns;
-        // Without any line, the file has no request, and that is another error.
+        // A file without lines has no request. The reader reports that error instead.
         let lacking = self.lacking(columns, |_| columns > 0);
         lacking.map_or(Ok(()), |column| {
             Err(TraceError::Options {
@@ -312,14 +314,14 @@ impl<'a> Layout<'a> {
 }
 
 impl Preset {
-    /// The descriptions of its columns.
+    /// Descriptions of the preset's columns.
     fn columns(&self) -> Vec<CsvColumns> {
         let parse = |text: &&str| text.parse().expect("a test reads each of them");
         self.layouts.iter().map(parse).collect()
     }
 }
 
-/// The first of tab, semicolon, comma and bar that the line has, else blanks.
+/// Returns the first of tab, semicolon, comma and bar that occurs in the line, or else a blank.
 fn guess_separator(line: &[u8]) -> u8 {
     *b"\t;,|"
         .iter()
@@ -327,14 +329,14 @@ fn guess_separator(line: &[u8]) -> u8 {
         .unwrap_or(&b' ')
 }
 
-/// Returns true if a line is a request by a description, false if the line is passed over.
+/// Returns true if a line has a request by a description, and false if the line is to be ignored.
 #[cold]
 #[inline(never)]
 fn fits(line: &[u8], layout: &Layout<'_>) -> Result<bool, Box<FieldError>> {
     Ok(parse(line, layout, &mut Seen::default())?.is_some())
 }
 
-/// The request or the event of a line; `None` if the line is passed over.
+/// Reads the request or the event of a line. Returns `None` if the line is to be ignored.
 #[inline(always)]
 fn parse(
     line: &[u8],
@@ -350,7 +352,7 @@ fn parse(
     parse_fields(line, layout.columns, &fields, &mut seen.names)
 }
 
-/// The request or the event of columns by role.
+/// Reads the request or the event from the columns by role.
 #[inline(always)]
 fn parse_fields(
     line: &[u8],
@@ -399,7 +401,8 @@ fn parse_fields(
         flags = flags.with(bits.ok_or_else(|| field.error("the flags", "0 to 7"))?);
     }
     let (address, size) = (field(Role::Address), field(Role::Size));
-    // Flushes, and requests of nothing, may be at no sector at all.
+    // A flush may lack size and address. A request of no sectors may have the largest number as
+    // address.
     let nowhere = |field: Field<'_>| field.text.is_empty() && field.at < line.len();
     let length = if op == Op::Flush && nowhere(size) {
         0
@@ -446,17 +449,18 @@ fn parse_fields(
     }))
 }
 
-/// Returns true if an address is the largest number of 64 bits, the kernel's mark for no sector.
+/// Returns true if an address is the largest number of 64 bits. The kernel marks a request without
+/// sectors by this number.
 fn is_last_sector(address: &[u8]) -> bool {
     address == b"18446744073709551615" || address == b"-1"
 }
 
-/// The sum of two times.
+/// Adds two times. Returns `None` if the sum is too large.
 fn sum(first: u64, second: u64) -> Option<u64> {
     first.checked_add(second).filter(|nanos| *nanos < u64::MAX)
 }
 
-/// The completion of a request, if its response time is there.
+/// Returns the completion of a request, if the response time is given.
 fn completed(
     arrival: Option<u64>,
     response: Field<'_>,
@@ -475,7 +479,7 @@ fn completed(
         .ok_or_else(|| response.error(NAME, allowed))
 }
 
-/// Arrival and completion of a request whose completion the file has, both later by [`BEFORE_ZERO`].
+/// Computes the arrival from the completion and the response time. Adds [`BEFORE_ZERO`] to both times.
 fn count_back(
     completion: Option<u64>,
     field: Field<'_>,
@@ -484,7 +488,7 @@ fn count_back(
 ) -> Result<(Option<u64>, Option<u64>), Box<FieldError>> {
     const NAME: &str = "the response time";
     let Some(completion) = completion else {
-        // An error if there is a response time.
+        // A response time without a completion is an error.
         return completed(None, response, unit).map(|none| (none, none));
     };
     let completion = sum(completion, BEFORE_ZERO)
@@ -495,7 +499,7 @@ fn count_back(
 }
 
 impl TimeForms {
-    /// A time, which may be the sum of two columns.
+    /// Reads a time, which may be the sum of two columns.
     #[inline(always)]
     fn read(
         self,
@@ -528,7 +532,7 @@ impl TimeForm {
     }
 }
 
-/// The event of a request; `None` for events that do not matter.
+/// Reads the event of a request. Returns `None` for events that are to be ignored.
 fn action(field: Field<'_>) -> Result<Option<BlockAction>, Box<FieldError>> {
     let action = BlockAction::of_letter(field.text);
     let is_word = !field.text.is_empty() && field.text.iter().all(u8::is_ascii_alphabetic);
@@ -539,7 +543,7 @@ fn action(field: Field<'_>) -> Result<Option<BlockAction>, Box<FieldError>> {
 }
 
 impl OpCode {
-    /// The operation that a column stands for, and flags if it has any; `None` if it is not for sectors.
+    /// Reads the operation of a column, and its flags. Returns `None` for an operation without sectors.
     #[inline(always)]
     fn read(self, field: Field<'_>) -> Result<Option<(Op, Flags)>, Box<FieldError>> {
         let text = field.text;
@@ -587,16 +591,16 @@ impl OpCode {
     }
 }
 
-/// The operation of a SCSI command by its code, two hexadecimal digits (SBC-4, table of commands).
+/// Operation of a SCSI command by its code, two hexadecimal digits (SBC-4, table of commands).
 fn scsi(text: &[u8]) -> Option<Op> {
     let digits = text.strip_prefix(b"0x").unwrap_or(text);
     if digits.len() != 2 {
         return None;
     }
     Some(match number::hexadecimal(digits).ok()? {
-        // Of 6, 10, 12, 16 bytes.
+        // READ commands of 6, 10, 12 and 16 bytes.
         0x08 | 0x28 | 0xa8 | 0x88 => Op::Read,
-        // The same, then with verification, then the same data in many blocks.
+        // WRITE commands of 6, 10, 12 and 16 bytes, then WRITE AND VERIFY, then WRITE SAME.
         0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => Op::Write,
         0x35 | 0x91 => Op::Flush,
         0x42 => Op::Discard,

@@ -1,20 +1,21 @@
-//! Public traces and tools whose lines are columns: descriptions with names.
+//! Named descriptions of columns for public traces and tools.
 //!
-//! Where the layouts come from is in docs/traces.md, which a test holds against this table.
+//! docs/traces.md gives the sources of the layouts. A test compares that document with this table.
 
 /// A named description of columns.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Preset {
-    /// The name, as in `--trace-format fiu`.
+    /// Name of the preset, as in `--trace-format fiu`.
     pub name: &'static str,
-    /// Descriptions as [`CsvColumns`](crate::CsvColumns) reads them. The first that fits a line of the file is taken.
+    /// Descriptions in the notation of [`CsvColumns`](crate::CsvColumns). The first description that
+    /// fits a line of the file is used.
     pub layouts: &'static [&'static str],
 }
 
 /// All presets.
 pub static PRESETS: [Preset; 8] = [
-    // The name of a process may have blanks, so columns are counted from the end. With -Q there is the
-    // time in the queue, which the latency does not include.
+    // The name of a process may have blanks, so columns are counted from the right. With -Q, biosnoop
+    // adds the time in the queue, which is not part of the latency.
     Preset {
         name: "biosnoop",
         layouts: &[
@@ -64,12 +65,12 @@ pub static PRESETS: [Preset; 8] = [
 ];
 
 impl Preset {
-    /// The preset of this name.
+    /// Finds the preset of this name.
     pub fn named(name: &str) -> Option<&'static Preset> {
         PRESETS.iter().find(|preset| preset.name == name)
     }
 
-    /// Returns true if its lines are events of requests.
+    /// Returns true if the lines of the preset are events of requests.
     pub(crate) fn has_events(&self) -> bool {
         self.layouts.iter().any(|layout| layout.contains("action="))
     }

@@ -69,7 +69,7 @@ fn columns_are_found_by_their_numbers() {
         ]
     );
     assert_eq!(trace.notes.lines_ignored, 3);
-    // Without a heading the first line counts.
+    // Without headings, the first line is a request.
     assert_eq!(read("10 0 8 1 x 2.5\n", columns).unwrap().requests.len(), 1);
 }
 
@@ -88,8 +88,8 @@ fn times_that_are_dates_count_from_the_first() {
     );
 }
 
-/// Found by fuzzing: two arrivals far from a third between them were further apart than can be
-/// written and read again.
+/// Found by fuzzing: two arrivals, each within 292 years of a third, lay further apart than a written
+/// trace may have.
 #[test]
 fn arrivals_lie_within_292_years() {
     let columns = "time=1:s,op=2,address=3:sectors,size=4:sectors";
@@ -101,8 +101,8 @@ fn arrivals_lie_within_292_years() {
     );
 }
 
-/// Found by fuzzing: the last sector of all was refused when it was counted in sectors, as in our own
-/// format, since the byte behind it has an address of 65 bits.
+/// Found by fuzzing: the last possible sector was refused if addresses were given in sectors. The byte
+/// behind that sector has an address of 65 bits.
 #[test]
 fn the_last_sector_is_an_address() {
     let columns = "op=1,address=2:sectors,size=3:sectors";
@@ -230,10 +230,10 @@ fn a_column_that_no_line_has_is_an_error_and_some_lines_may_lack_columns_that_ar
     }
     let trace = read(text, &format!("{rest},process=4")).unwrap();
     assert_eq!(all(&trace)[1], "None None 0 Read 16+8 None 0");
-    // A column that is there and empty is no time.
+    // An empty column gives no time.
     let trace = read("R,8,8,\nR,16,8,5\n", &format!("{rest},time=4:s")).unwrap();
     assert_eq!(all(&trace)[0], "None None 0 Read 8+8 None 0");
-    // All lines are odd, and the cause is their length.
+    // All lines are faulty, since all lines are too short.
     let options = ReadOptions {
         columns: Some(format!("{rest},time=99:s").parse().unwrap()),
         lenient: true,
@@ -242,7 +242,7 @@ fn a_column_that_no_line_has_is_an_error_and_some_lines_may_lack_columns_that_ar
     let error = Trace::read("c.csv", text.as_bytes(), &options).unwrap_err();
     let says = "no line has column 99 for `time`; the longest ends with column 5";
     assert!(error.to_string().contains(says), "{error}");
-    // A line that is passed over may be short, and others are read.
+    // A line that is ignored may be short. The other lines are read.
     let events = "time=1:s,action=2,op=3,address=4:sectors,size=5:sectors,process=6";
     let trace = read("1,m\n1,D,R,8,8,7\n2,C,R,8,8,7\n", events).unwrap();
     assert_eq!((trace.requests.len(), trace.notes.lines_ignored), (1, 1));
@@ -293,7 +293,7 @@ fn a_bad_description_of_columns_is_named_in_the_error() {
         error.to_string(),
         "c.csv: format csv: line 1 has no heading `x`; it has a, b, c"
     );
-    // Found by fuzzing: control characters of a heading went to the terminal.
+    // Found by fuzzing: control characters of a heading reached the terminal.
     let error = read("a,b,c\n", "op=\x1b[31m,address=b:bytes,size=c:bytes").unwrap_err();
     assert!(error.to_string().contains("`\\u{1b}[31m`"), "{error}");
     let error = read("a,b,c\n1,2,3\n", "op=1,address=1:bytes,size=c:bytes").unwrap_err();
@@ -360,7 +360,7 @@ fn times_are_summed_counted_back_and_taken_from_calendars() {
         trace.notes.base,
         Nanos::from_nanos(1_709_164_799_500_000_000)
     );
-    // The first is complete 1 ms after the zero of the file, and took longer.
+    // The first request completes 1 ms after the file's zero, and took longer than 1 ms.
     let text = "1 3.5 R 8 8\n2 0.5 R 16 8\n";
     let trace = read(text, &format!("completion=1:ms,response=2:ms,{rest}")).unwrap();
     assert_eq!(
@@ -409,7 +409,7 @@ fn issue_and_completion_of_a_request_become_one_request() {
         .to_string();
     let says = "column 8: the action is `7`; allowed is a letter such as Q, D or C";
     assert!(error.ends_with(says), "{error}");
-    // Without a time there is no event.
+    // A line without a time is no event.
     assert!(read("8 16 W D 100 8\n", columns).is_err());
 }
 
@@ -462,7 +462,7 @@ fn a_preset_finds_the_layout_that_fits() {
         };
         Trace::read("p", text.as_bytes(), &options)
     };
-    // With and without the time in the queue; a name with blanks.
+    // Lines with and without the time in the queue, and a process name with blanks.
     let heading = "TIME(s) COMM PID DISK T SECTOR BYTES LAT(ms)\n";
     let short = read(
         "biosnoop",
@@ -480,7 +480,7 @@ fn a_preset_finds_the_layout_that_fits() {
         odd.contains("line 1, column 13: the operation is `X`"),
         "{odd}"
     );
-    // Nothing to do, and nowhere to do it.
+    // A request without sectors, at the largest sector number.
     let flush = "0.1 k 9 sda R 18446744073709551615 0 1\n0.5 p 7 sda R 8 512 1\n";
     assert_eq!(read("biosnoop", flush).unwrap().notes.zero_length, 1);
     let iotracer = "2024-01-15 10:30:45.123456,1,py,16,write,8192,1.5,5,16,0,1\n\

@@ -1,4 +1,4 @@
-//! Opens the device that is probed.
+//! Opens the device to be probed.
 
 use headtime_lab::fault::{Fault, name};
 use headtime_linux::shown::one_line;
@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-/// Opens a device. Opens it for writing only if something may be written.
+/// Opens a device. The device is opened for writing only if the probe may write.
 pub(super) fn device(path: &Path, writes: bool) -> Result<Probed<File>, Fault> {
     let mut options = FileOptions::new(path);
     options.read_only = !writes;
@@ -19,7 +19,7 @@ pub(super) fn device(path: &Path, writes: bool) -> Result<Probed<File>, Fault> {
     Ok(probed.with_kernel(kernel))
 }
 
-/// The export behind the socket of an NBD server; `None` if the path is no socket.
+/// Connects to an export behind the socket of an NBD server. Returns `None` if the path is no socket.
 pub(super) fn remote(path: &Path, export: Option<&str>) -> Result<Option<Remote>, Fault> {
     if !fs::metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         return match export {

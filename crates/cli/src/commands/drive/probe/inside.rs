@@ -1,9 +1,9 @@
-//! The inside of a drive in words: its buffer, its queue, and its treatment of writes.
+//! Describes the inside of a drive in words: its buffer, its queue, and its treatment of writes.
 
 use headtime_disk::Profile;
 use headtime_disk::profile::{Destage, FirmwarePolicy, ReadAhead, WriteBack};
 
-/// Lines of a page for the known facts. `order` tells the order of the drive's commands, and `knows` is true for learned keys.
+/// Returns the lines of a page for the known facts. `order` tells the order of the drive's commands. `knows` is true for learned keys.
 pub(super) fn lines(
     profile: &Profile,
     order: Option<String>,

@@ -15,31 +15,31 @@ use headtime_probe::extract::{Extraction, Known, Stage, Verdict, Worth};
 use headtime_sched::Op;
 use std::path::Path;
 
-/// Most unreadable places that are named.
+/// Largest number of unreadable places that are named.
 const MOST_NAMED: usize = 8;
 
-/// Why a probe has ended.
+/// Reason why a probe has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ProbeEnd {
-    /// Everything was looked at.
+    /// Every part of the probe is finished.
     Done,
     /// The time is over.
     Time,
-    /// The probe was told to end.
+    /// A signal asked for the end.
     Told,
-    /// The disk cannot be learned, or not now.
+    /// The disk cannot be learned, at least at present.
     Refused(String),
 }
 
-/// Knowledge when a probe has ended.
+/// Knowledge of a disk when a probe has ended.
 pub(super) struct Page<'a> {
     extraction: &'a Extraction,
     end: ProbeEnd,
     profile: Option<Profile>,
     verdict: Verdict,
-    /// Tracks as the profile has them.
+    /// Tracks in the pieces of the profile.
     tracks: Vec<Tracks>,
-    /// Zones as readers see them.
+    /// Zones for readers: pieces joined.
     zones: Vec<Tracks>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Page<'a> {
         self.profile.as_ref()
     }
 
-    /// Result of the command.
+    /// Returns the result of the command.
     pub fn result(&self, out: Option<&Path>, state: Option<&Path>) -> Result<(), Fault> {
         let disk = self.extraction.name();
         let kept = match (out, &self.profile, state) {
@@ -82,7 +82,7 @@ impl<'a> Page<'a> {
             ProbeEnd::Refused(why) => {
                 Err(Fault::Check(format!("{disk} was not learned: {why}{kept}")))
             }
-            // Places have to be seen several times, one after the other: half of that says nothing.
+            // Each place must be measured several times in a row. A part of these measurements gives no result.
             ProbeEnd::Time if self.extraction.stage() == Stage::Rotation => {
                 Err(Fault::Stopped(format!(
                     "{disk} was not learned in this time{kept}: how fast it turns is learned first, in one piece, and nothing is known before; that takes seconds, \
@@ -256,7 +256,7 @@ impl<'a> Page<'a> {
         findings.any(|finding| finding.key == key && !matches!(finding.known, Known::Not(_)))
     }
 
-    /// Remapped sectors, and the share of the disk that was read to find them.
+    /// Describes remapped sectors, and the share of the disk that was read to find them.
     fn remapped(&self) -> String {
         let remaps = &self.extraction.remaps;
         let found = match remaps.found.len() {
@@ -284,7 +284,7 @@ impl<'a> Page<'a> {
         format!("{found}, {among}{unclear}{}", self.unreadable())
     }
 
-    /// Sectors that cannot be read, if there are any.
+    /// Describes sectors that cannot be read. Empty if there are none.
     fn unreadable(&self) -> String {
         let remaps = &self.extraction.remaps;
         let count = remaps.unreadable.len();
@@ -309,7 +309,7 @@ impl<'a> Page<'a> {
         format!("; {count} {sectors} cannot be read ({named}{more})")
     }
 
-    /// Comparison of other reads with the profile.
+    /// Describes the comparison of other reads with the profile.
     fn check(&self) -> String {
         let held = &self.extraction.held;
         if held.reads == 0 {
@@ -326,7 +326,7 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// Outcome of the probe, in a sentence.
+    /// Describes the outcome of the probe in a sentence.
     fn sentence(&self) -> String {
         let stage = self.extraction.stage();
         let ended = match &self.end {
@@ -361,7 +361,7 @@ impl<'a> Page<'a> {
         )
     }
 
-    /// Keys, each with its certainty or the reason why it is not known.
+    /// Returns keys, each with its certainty or the reason why it is unknown.
     fn findings(&self) -> Vec<(String, String)> {
         let findings = self.verdict.findings.iter();
         let mut findings: Vec<(String, String)> = findings
@@ -378,7 +378,7 @@ impl<'a> Page<'a> {
                 (finding.key.to_owned(), known)
             })
             .collect();
-        // Keys that no part of the probe looks at.
+        // Keys that no part of the probe measures.
         let trust = self.profile.iter().flat_map(|profile| profile.trust.iter());
         for (key, trust) in trust {
             let known = |(finding, _): &(String, String)| {
@@ -391,7 +391,7 @@ impl<'a> Page<'a> {
         findings
     }
 
-    /// The page for people.
+    /// Returns the page as text.
     pub fn text(&self, terminal: Terminal) -> String {
         let mut text = format!("{}\n\n", self.heading());
         for (name, value) in self.lines() {
@@ -424,7 +424,7 @@ impl<'a> Page<'a> {
         let findings = self.findings();
         let mut all = self.verdict.findings.iter();
         if all.all(|finding| matches!(finding.known, Known::Not(_))) {
-            // The probe ended before its first part did. The reason alone says more than a table.
+            // The probe ended before its first part was finished. A table would have no values.
             text.push_str("nothing of it: no part was looked at to its end\n");
             text.push_str(&format!("\n{}\n", self.sentence()));
             return text;
@@ -459,7 +459,7 @@ impl<'a> Page<'a> {
         table(&columns, terminal)
     }
 
-    /// Skews that carry information, by their place in `skews`.
+    /// Returns the skews that carry information, by their index in `skews`.
     fn skew_names(&self) -> Vec<(usize, &'static str)> {
         let by_group = |skews: [f64; 3]| skews[2] != skews[1];
         let grouped = self
@@ -473,7 +473,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The tables of seeks that the profile has: cylinders and ms.
+    /// Returns the seek tables of the profile: cylinders and ms.
     fn seek_tables(&self) -> Vec<(&'static str, Vec<(u32, f64)>)> {
         let Some(profile) = &self.profile else {
             return Vec::new();
@@ -496,7 +496,7 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Lengths of groups, in words; empty without groups.
+/// Describes lengths of groups. Empty without groups.
 fn groups(profile: &Profile) -> String {
     match group_cylinders(profile) {
         Some([1, 1]) => ", groups of 1 cylinder".to_owned(),
@@ -510,7 +510,7 @@ fn size_of(bytes: f64) -> String {
     size(headtime_units::Sectors::new(bytes as u64), 1)
 }
 
-/// Use of a profile of this worth.
+/// Describes the use of a profile of this worth.
 fn worth(worth: Worth) -> &'static str {
     match worth {
         Worth::Nothing => "there is no profile",

@@ -25,7 +25,7 @@ pub(super) fn probe(args: &Probe, context: &mut Context<'_>) -> Result<(), Fault
         time: args.quick_time().map_err(Fault::Usage)?,
         seed: args.seed,
     };
-    // If nothing can be written, nothing need be learned.
+    // Outputs are opened first, since learning is useless if its result cannot be written.
     let picture = args
         .plot
         .as_deref()
@@ -111,7 +111,7 @@ fn emit(
     };
     match text {
         Some(text) => context.print(&text),
-        // The reason is given at the end, if it is known.
+        // If the reason is known, it is given at the end.
         None if learned.obstacle.is_some() => Ok(()),
         None => Err(Fault::Check(format!(
             "{}: there was too little time for what this takes; --time gives more",
@@ -120,7 +120,7 @@ fn emit(
     }
 }
 
-/// A block device as the kernel numbers it.
+/// Number of a block device in the kernel, as `major:minor`. `None` if the path is no block device.
 fn numbers_of(path: &Path) -> Option<String> {
     let found = std::fs::metadata(path).ok()?;
     let number = found.rdev();
@@ -182,14 +182,14 @@ fn json(learned: &Quick) -> impl serde::Serialize {
     }
 }
 
-/// Sectors that pass in a turn at a rate of `bytes_per_second`, skews included. Tracks have this number of sectors or more. `None` if the
-/// speed of rotation is not known.
+/// Sectors that pass under the head in a turn at a rate of `bytes_per_second`. The rate includes skews, so tracks have at least this
+/// number of sectors. `None` if the speed of rotation is unknown.
 fn sectors_per_turn(learned: &Quick, bytes_per_second: f64) -> Option<f64> {
     let rotation = learned.rotation?;
     Some(bytes_per_second * rotation.turn_ns / 1e9 / f64::from(learned.sector_bytes))
 }
 
-/// The page.
+/// Returns the page.
 fn describe(learned: &Quick, context: &Context<'_>) -> String {
     let mut text = format!(
         "{} · {} · {} reads in {:.0} s · seed {}\n\n",

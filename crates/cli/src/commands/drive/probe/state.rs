@@ -1,7 +1,8 @@
-//! Files of a probe: the state with its knowledge, for resuming, and the record of switches that must be put back.
+//! Files of a probe: the state, for resuming, and the record of switches that must be put back.
 //!
-//! Each file starts with a line that has its kind and a hash of the rest, which is TOML. Each file is written under another name, synced
-//! and renamed, so that a whole file always exists. The state is locked while a probe runs. This lock covers the record too.
+//! Each file starts with a line that has its kind and a hash of the rest. The rest is TOML. Each file is written under a temporary
+//! name, synced and renamed, so that a whole file always exists. The state is locked while a probe runs. This lock also protects the
+//! record.
 
 use headtime_config::{Place, Table, read, to_text};
 use headtime_lab::fault::{Fault, name};
@@ -22,7 +23,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const STATE: &str = "# What a headtime drive probe knows ";
 const SWITCHES: &str = "# What a headtime drive probe is to put back ";
 
-/// The content of a state.
+/// Content of a state.
 #[derive(Deserialize, Serialize)]
 struct KeptState {
     version: String,
@@ -31,7 +32,7 @@ struct KeptState {
     extraction: Extraction,
 }
 
-/// The content of a record of switches.
+/// Content of a record of switches.
 #[derive(Deserialize, Serialize)]
 struct Turned {
     disk: String,
@@ -41,23 +42,23 @@ struct Turned {
     write_cache: Option<bool>,
 }
 
-/// The file of a state, locked by this process.
+/// File of a state, locked by this process.
 #[derive(Debug)]
 pub(super) struct StateFile {
     path: PathBuf,
     disk: String,
-    /// Holds the lock.
+    /// Open file that holds the lock.
     _file: File,
 }
 
 impl StateFile {
-    /// Takes the file for the probe of a disk, and reads the file's content, if there is any.
+    /// Locks the file for the probe of a disk, and reads the file's content, if there is any.
     ///
     /// # Errors
     ///
-    /// If another process has the file. If the file cannot be read, is damaged, or is of another disk or version.
+    /// If another process has locked the file. If the file cannot be read, is damaged, or is of another disk or version.
     pub fn open(path: &Path, disk: &str) -> Result<(StateFile, Option<Extraction>), Fault> {
-        // Each write replaces the file, and a device or a pipe would be lost.
+        // Each write replaces the file. A device or a pipe would be lost.
         if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
             let name = name(path);
             return Err(Fault::Usage(format!(
@@ -103,7 +104,7 @@ impl StateFile {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written. The old content stays.
+    /// If the file cannot be written. The old content remains.
     pub fn write(&mut self, extraction: &Extraction) -> Result<(), Fault> {
         let state = KeptState {
             version: VERSION.to_owned(),
@@ -115,26 +116,26 @@ impl StateFile {
         Ok(())
     }
 
-    /// Record of switches that are turned.
+    /// Returns the record of switches that the probe has changed.
     pub fn record(&self) -> SwitchRecord {
         SwitchRecord::beside(&self.path, &self.disk)
     }
 }
 
-/// The file with the switches of a disk to be put back. The file exists only while switches are turned.
+/// File with the switches of a disk to be put back. The file exists only while switches are changed.
 #[derive(Clone, Debug)]
 pub(super) struct SwitchRecord {
     path: PathBuf,
     disk: String,
 }
 
-/// Path of the record of switches beside a state.
+/// Path of the record of switches next to a state.
 pub(super) fn record_beside(state: &Path) -> PathBuf {
     beside(state, "", ".switches")
 }
 
 impl SwitchRecord {
-    /// The record of a disk beside its state.
+    /// Creates the record of a disk next to its state. Does not write a file.
     pub fn beside(state: &Path, disk: &str) -> SwitchRecord {
         SwitchRecord {
             path: record_beside(state),
@@ -142,7 +143,7 @@ impl SwitchRecord {
         }
     }
 
-    /// Switches that a killed probe has left turned, with their former states.
+    /// Returns switches that a killed probe has left changed, with their former states.
     ///
     /// # Errors
     ///
@@ -200,7 +201,7 @@ impl SwitchRecord {
     }
 }
 
-/// The file's name with something before and behind.
+/// Path next to a file, with text before and after the file's name.
 fn beside(path: &Path, before: &str, behind: &str) -> PathBuf {
     let mut name = OsString::from(before);
     name.push(path.file_name().unwrap_or_default());
@@ -208,7 +209,7 @@ fn beside(path: &Path, before: &str, behind: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Replaces a file by a new one, which is on the disk and locked before it gets the name.
+/// Replaces a file by a new one. Before the new file gets the name, it is synced and locked.
 fn replace(path: &Path, what: &str, text: &str) -> io::Result<File> {
     // Only the holder of the lock writes this file.
     let part = beside(path, ".", ".part");
@@ -220,13 +221,13 @@ fn replace(path: &Path, what: &str, text: &str) -> io::Result<File> {
         .and_then(|()| fs::rename(&part, path))
         .and_then(|()| sync_directory(path));
     if written.is_err() {
-        // Nothing more can be done about a failure here.
+        // A failure to remove the temporary file is ignored.
         let _ = fs::remove_file(&part);
     }
     written.map(|()| file)
 }
 
-/// The content of a file whose first line is `what` and a hash.
+/// Reads the content of a file whose first line is `what` and a hash.
 fn parsed<T: serde::de::DeserializeOwned>(
     path: &Path,
     what: &str,
@@ -234,7 +235,7 @@ fn parsed<T: serde::de::DeserializeOwned>(
     otherwise: &str,
 ) -> Result<T, Fault> {
     let Some(rest) = content.strip_prefix(what) else {
-        // Content that is cut off within the first line is damaged, not another kind of file.
+        // Content that is cut off within the first line means a damaged file of this kind.
         if what.starts_with(content) {
             return Err(damaged(path, what));
         }

@@ -1,4 +1,4 @@
-//! Tracks by place: the pieces of a profile, and the zones that these make up.
+//! Tracks by place: the pieces of a profile, and the zones that the pieces form.
 //!
 //! The profile keeps measured borders to the sector. A scratch or a border can therefore split one zone into several pieces. A piece is
 //! part of a group of tracks, or the rest counted from another head. This module joins the pieces into zones for readers.
@@ -8,21 +8,21 @@ use headtime_disk::{Layout, Profile};
 use headtime_probe::extract::{Extraction, Stage, skews};
 use std::ops::Range;
 
-/// Skews with a smaller difference, in turns, count as equal.
+/// Smallest difference of skews, in turns, that counts.
 const SAME: f64 = 1e-5;
 
-/// Tracks that are alike, in the order of addresses.
+/// Consecutive tracks that are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Tracks {
-    /// Sectors from the beginning of the disk.
+    /// Distance from the beginning of the disk, in sectors.
     pub from: u64,
     pub to: u64,
-    /// Sectors of a track by head, in no order; a single value if all heads are equal.
+    /// Sectors of a track for each head, in no order. A single value if all heads are equal.
     pub lengths: Vec<u64>,
-    /// Parts of a turn from track to track, cylinder to cylinder, group to group.
+    /// Skews as parts of a turn: from track to track, cylinder to cylinder, and group to group.
     pub skews: Option<[f64; 3]>,
     pub slips: u64,
-    /// Most sectors of a piece that is no zone: a track, or a group of tracks over all heads.
+    /// Largest size in sectors of a piece that is no zone: a track, or a group of tracks over all heads.
     pub least: u64,
 }
 
@@ -37,12 +37,12 @@ impl Tracks {
         self.lengths.iter().copied().min().unwrap_or(0)
     }
 
-    /// Sectors of a track in the mean of the heads.
+    /// Mean number of sectors of a track, over the heads.
     pub fn mean(&self) -> f64 {
         self.lengths.iter().sum::<u64>() as f64 / self.lengths.len().max(1) as f64
     }
 
-    /// Sectors per track, in words.
+    /// Describes the number of sectors per track.
     pub fn sectors(&self) -> String {
         match (self.shortest(), self.longest()) {
             (shortest, longest) if shortest == longest => longest.to_string(),
@@ -54,7 +54,7 @@ impl Tracks {
         self.to - self.from <= self.least
     }
 
-    /// True if the next piece is the same zone, cut by something: equal heads, counted from another head.
+    /// True if the next piece continues the same zone: its heads are equal, but counted from another head.
     fn goes_on_as(&self, next: &Tracks) -> bool {
         let sorted = |tracks: &Tracks| {
             let mut lengths = tracks.lengths.clone();
@@ -79,8 +79,8 @@ impl Tracks {
     }
 }
 
-/// Cylinders of a group, in the zones with the smallest and the largest groups. `None` unless the layout goes along one surface of a group,
-/// then back on the next surface. Zones shorter than the largest group are pieces, and are left out.
+/// Cylinders of a group, in the zones with the smallest and the largest groups. `None` unless the layout goes along one surface of a
+/// group and back on the next surface. Zones that are shorter than the largest group count as pieces, and are left out.
 pub(super) fn group_cylinders(profile: &Profile) -> Option<[u32; 2]> {
     let Order::SurfaceSerpentine { tracks } = profile.layout.order else {
         return None;
@@ -96,13 +96,13 @@ pub(super) fn group_cylinders(profile: &Profile) -> Option<[u32; 2]> {
     Some([least, most])
 }
 
-/// The pieces of a profile.
+/// Returns the pieces of a profile.
 pub(super) fn of_profile(profile: &Profile) -> Vec<Tracks> {
     let layout = Layout::new(profile);
     let zones = &profile.layout.zones;
-    // A layout that is mapped otherwise has zones of its own.
+    // If the layout has other zones than the profile, details of the profile's zones do not apply.
     let same = layout.zones().len() == zones.len();
-    // Cylinders on each surface before the next surface's turn.
+    // Cylinders on each surface before the layout goes on to the next surface.
     let group = group_cylinders(profile).map_or(0, |[_, most]| most);
     let each = layout.zones().enumerate();
     each.map(|(number, zone)| {
@@ -126,7 +126,7 @@ pub(super) fn of_profile(profile: &Profile) -> Vec<Tracks> {
     .collect()
 }
 
-/// Known zones while there is no profile.
+/// Returns the zones known so far while there is no profile.
 pub(super) fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
     let walked = &extraction.walked;
     let zones = walked.zones.iter().map(|zone| Tracks {
@@ -145,8 +145,9 @@ pub(super) fn of_walk(extraction: &Extraction) -> Vec<Tracks> {
 
 /// Joins pieces into zones.
 ///
-/// A piece that is no zone joins the neighbouring zone with the more similar tracks. Of several such pieces between two zones, those in
-/// front join the zone before, as long as they are more like it. If no piece is a zone, all pieces stay as they are.
+/// A piece that is no zone joins the neighbouring zone with the more similar tracks. If several such pieces lie between two zones, the
+/// leading pieces join the zone ahead as long as they are more similar to that zone. If no piece is a zone, all pieces remain as they
+/// are.
 pub(super) fn zones(pieces: &[Tracks]) -> Vec<Tracks> {
     let whole: Vec<usize> = (0..pieces.len())
         .filter(|at| !pieces[*at].is_fragment())
@@ -172,7 +173,7 @@ pub(super) fn zones(pieces: &[Tracks]) -> Vec<Tracks> {
     zones
 }
 
-/// Index behind the last piece of a zone, before the next zone.
+/// Index behind the last piece that joins `zone`. The next zone is `next`.
 fn ends(pieces: &[Tracks], zone: usize, next: usize) -> usize {
     let off = |at: usize, of: usize| (pieces[at].mean() - pieces[of].mean()).abs();
     (zone + 1..next)
@@ -180,7 +181,7 @@ fn ends(pieces: &[Tracks], zone: usize, next: usize) -> usize {
         .unwrap_or(next)
 }
 
-/// A zone with the fragments around it.
+/// Joins a zone with the pieces around it.
 fn joined(pieces: &[Tracks], zone: usize, all: Range<usize>) -> Tracks {
     let around = &pieces[all];
     Tracks {
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
     use headtime_disk::profile::by_name;
 
-    /// A piece of `sectors` sectors. A group has a thousand sectors.
+    /// Makes a piece of `sectors` sectors. A group has a thousand sectors.
     fn piece(sectors: u64, lengths: &[u64]) -> Tracks {
         Tracks {
             from: 0,

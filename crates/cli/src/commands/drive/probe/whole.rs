@@ -1,6 +1,6 @@
 //! `headtime drive probe`: learns everything about a disk, in sessions that can be stopped and resumed.
 //!
-//! A simulated drive is switched on anew for each step, at the time spent so far. A resumed session therefore finds the same drive as a
+//! A simulated drive is switched on anew for each step, at the time spent so far. So a resumed session finds the same drive as a
 //! session that was never stopped.
 
 use super::device::{device, remote};
@@ -29,7 +29,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Time for a running step to end after the session's time is over.
 const GRACE: Nanos = Nanos::from_secs(10);
-/// Least time between two writes of the state, in seconds. A simulated drive makes steps so fast that repeating some costs nothing.
+/// Least time between two writes of the state, in seconds. Steps of a simulated drive are fast, so repeating a few costs little.
 const WRITE_S: f64 = 0.1;
 /// End of the progress bar.
 const SHARES: u64 = 1_000;
@@ -42,7 +42,7 @@ enum Subject {
     EmulatedDrive(EmulatedDrive),
 }
 
-/// Purpose for which a device is opened.
+/// Access for which a device is opened.
 #[derive(Clone, Copy)]
 enum Access {
     Read,
@@ -72,20 +72,20 @@ impl EmulatedDrive {
     }
 }
 
-/// A simulated drive that keeps its switches in a file, as disks keep theirs on the medium.
+/// A simulated drive that stores its switches in a file, as disks store switches on the medium.
 struct Lasting<'a> {
     drive: Modelled,
     file: Option<&'a Path>,
 }
 
 impl Lasting<'_> {
-    /// Restores the switches as they were when the drive was switched off.
+    /// Sets the switches to their states when the drive was last switched off.
     fn restore(&mut self) {
         let kept = self.file.and_then(|path| fs::read_to_string(path).ok());
         for line in kept.iter().flat_map(|text| text.lines()) {
             for which in Switch::ALL {
                 if let Some(on) = line.strip_prefix(&format!("{which:?} ")) {
-                    // A switch that the drive does not have is left out.
+                    // A switch that the drive does not have is ignored.
                     let _ = self.drive.set(which, on == "on");
                 }
             }
@@ -143,7 +143,7 @@ impl Subject {
         matches!(self, Subject::Device(_))
     }
 
-    /// Identity of the disk, which no other disk shares.
+    /// Identity of the disk, different from any other disk's.
     fn identity(&self) -> String {
         match self {
             Subject::Device(probe) => {
@@ -180,7 +180,7 @@ impl Subject {
         }
     }
 
-    /// Puts switches back that a killed probe has left turned.
+    /// Puts back switches that a killed probe has left changed.
     fn put_back(&mut self, left: &[(Switch, bool)], record: &SwitchRecord) -> Result<(), Fault> {
         let done = match self {
             Subject::Device(probe) => {
@@ -224,7 +224,7 @@ impl Subject {
         }
     }
 
-    /// True if a switch keeps its state after this program has ended.
+    /// True if a switch retains its state after this program has ended.
     fn keeps_switches(&self) -> bool {
         match self {
             Subject::Device(_) | Subject::Remote(_) => true,
@@ -233,14 +233,14 @@ impl Subject {
     }
 }
 
-/// Treatment of switches that a probe turns.
+/// Treatment of switches that a probe changes.
 #[derive(Clone, Copy)]
 enum Turning<'a> {
-    /// Switches are put back, after a kill by means of the record.
+    /// Switches are put back. If the probe is killed, the next probe puts them back from the record.
     Recorded(&'a SwitchRecord),
-    /// Switches are put back, and vanish with the process.
+    /// Switches are put back, and do not outlast the process.
     Passing,
-    /// No switch is turned, since a kill would leave it turned.
+    /// No switch is changed, since a killed probe would leave the switch changed.
     Never,
 }
 
@@ -257,7 +257,7 @@ fn guarded<'a>(
     }
 }
 
-/// Makes a step. Afterwards all switches are as they were.
+/// Makes a step. Afterwards all switches have their former states.
 fn step(
     probe: &mut dyn Probe,
     extraction: &mut Extraction,
@@ -274,10 +274,10 @@ fn step(
     outlook
 }
 
-/// Reasons for a session to end before everything is learned.
+/// Conditions for a session to end before everything is learned.
 struct Session<'a> {
     told: &'a AtomicU32,
-    /// Time spent at which the session ends.
+    /// Total time spent on the probe at which the session ends, over all sessions.
     until: Option<Nanos>,
 }
 
@@ -298,7 +298,7 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
         Some(path) => Some((path, take_state(path, &mut subject, context)?)),
         None => None,
     };
-    // If nothing can be written, nothing need be learned.
+    // Outputs are opened first, since learning is useless if its result cannot be written.
     for path in [&args.out, &args.plot].into_iter().flatten() {
         drop(Output::create(path)?);
     }
@@ -368,7 +368,7 @@ pub(super) fn probe(args: &Args, context: &mut Context<'_>) -> Result<(), Fault>
 /// A state with its knowledge, or the reason why the state cannot be resumed.
 type OpenedState = Result<(StateFile, Option<Extraction>), Fault>;
 
-/// Takes the state, and puts back switches that a killed probe has left turned.
+/// Locks and reads the state, and puts back switches that a killed probe has left changed.
 fn take_state(
     path: &Path,
     subject: &mut Subject,
@@ -376,9 +376,9 @@ fn take_state(
 ) -> Result<OpenedState, Fault> {
     let disk = subject.identity();
     let opened = match StateFile::open(path, &disk) {
-        // The state does not belong to this process.
+        // Another process has the state, or the file is not a regular file.
         Err(fault @ (Fault::File(_) | Fault::Usage(_))) => return Err(fault),
-        // The disk is put right even if the state cannot be resumed.
+        // Switches are put back even if the state cannot be resumed.
         opened => opened,
     };
     let record = SwitchRecord::beside(path, &disk);
@@ -454,7 +454,7 @@ fn say_how_long(extraction: &Extraction, context: &mut Context<'_>) {
     }
 }
 
-/// Continues until everything is known, the time is over, the session is told to end, or the disk cannot be learned.
+/// Continues until everything is known, the time is over, a signal asks for the end, or the disk cannot be learned.
 fn run(
     subject: &mut Subject,
     extraction: &mut Extraction,

@@ -10,7 +10,7 @@ enum Does {
     Fail(ErrorKind),
 }
 
-/// A sink that reports each write, and then reacts as told. Without a test that tells it, the sink takes everything.
+/// A sink that reports each write, and then reacts as the test tells it. After the test stops telling, the sink takes everything.
 struct Sink {
     asked: Sender<()>,
     told: Receiver<Does>,
@@ -19,7 +19,7 @@ struct Sink {
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // The test may not listen.
+        // The test may no longer receive reports.
         let _ = self.asked.send(());
         let len = match self.told.recv() {
             Ok(Does::Fail(kind)) => return Err(kind.into()),
@@ -43,7 +43,7 @@ struct Rig {
     taken: Arc<Mutex<Vec<u8>>>,
 }
 
-/// Longer than any test.
+/// A time longer than any test.
 const AGES: Nanos = Nanos::from_secs(3600);
 const SOON: Nanos = Nanos::from_millis(20);
 
@@ -87,7 +87,7 @@ impl Rig {
         self.tell.as_ref().unwrap().send(does).unwrap();
     }
 
-    /// Waits until the sink is written to.
+    /// Waits until the outbox writes to the sink.
     fn is_asked(&self) {
         self.asked.recv().unwrap();
     }
@@ -154,7 +154,7 @@ fn after_being_full_lines_are_taken_again_when_half_is_written() {
     assert_eq!(rig.dropped(), 1);
     let one_more_is_written = || {
         rig.tell(Does::Take(100));
-        // The next line is with the writer, which is stuck with it.
+        // The writer is now stuck with the next line.
         rig.is_asked();
     };
     one_more_is_written();
@@ -207,7 +207,7 @@ fn the_end_does_not_wait_for_what_always_fails() {
     assert_eq!(rig.rest(), "x\n");
 }
 
-/// Otherwise each call would wait for half a second.
+/// Only the first call waits. Otherwise each call would wait for half a second.
 #[test]
 fn of_many_who_wait_for_what_is_stuck_only_the_first_waits() {
     let mut rig = stuck(SMALL, &[]);
