@@ -21,7 +21,8 @@
 //! P 9500000 on                     offering: what is chosen is offered before it goes; or `off`
 //! R 9500000 0                      offered: the lane whose staged request nothing more joins
 //! O 9600000 depth 4                ordered: time, and what the gate was told: `depth N`, `age COMMANDS`,
-//!                                  `window LANE FROM NANOSECONDS`, `assign PROGRAM LANE`, `rate LANE SECTORS`
+//!                                  `window LANE FROM NANOSECONDS`, `assign PROGRAM LANE`, `keep LANE UNTIL`,
+//!                                  `rate LANE SECTORS`
 //! M 9600000 mark 17                directed: `mark ID`, `dedicate UNTIL` or `release`, by a conductor of the volume
 //! B 9700000 12 3 1 0               behind:  time process program export class of what waits outside for a flush
 //! D 9800000 1 0                    drained: time, the lane that is emptied, and the one that takes what was in it

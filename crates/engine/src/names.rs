@@ -24,7 +24,7 @@ impl DriveTag {
 
 /// Names an unfinished request for its sender: a client, or a job in the background.
 ///
-/// Clients and jobs number their requests separately. A request in the background (a scrub's read, an update of parity)
+/// Clients and jobs number their requests separately. A request in the background (a scan's read, an update of parity)
 /// ends as [`Command::Background`](crate::Command), so it cannot be reported to a client by mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RequestId {

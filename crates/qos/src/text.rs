@@ -134,7 +134,8 @@ impl<'a> Lines<'a> {
             self.read += 1;
             return Err(self.error("text behind the last line, `end`"));
         }
-        if count + 1 != self.read || hash != XxHash64::oneshot(0, body.as_bytes()) {
+        if count.checked_add(1) != Some(self.read) || hash != XxHash64::oneshot(0, body.as_bytes())
+        {
             return Err(self.error(format!(
                 "the {} is damaged: its checksum differs, so an earlier line has changed; copy the file again or make it anew",
                 self.kind

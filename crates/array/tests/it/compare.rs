@@ -146,8 +146,9 @@ fn four_readers_on_three_disks_get_the_same_directives_but_for_nine_of_150_volum
     differ((0..150).map(|seed| of_readers(seed, 3, 4)), 9, 20_000);
 }
 
+/// Red: all should agree. The 64 differences have not been reduced to choices that the paper leaves open.
 #[test]
-#[ignore = "not all differences are decided, with writers, merging and depth"]
-fn all_volumes_get_the_same_directives() {
-    differ((0..100).map(|seed| Volume::drawn(seed, 60)), 0, 5_000);
+#[ignore = "shows how many volumes with writers, merging and depth differ"]
+fn of_100_drawn_volumes_64_get_other_directives() {
+    differ((0..100).map(|seed| Volume::drawn(seed, 60)), 64, 5_000);
 }

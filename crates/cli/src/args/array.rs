@@ -8,26 +8,26 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub enum ArrayVerb {
     /// Write headers on files and block devices, to serve them as an array
+    ///
+    /// The header of a disk names the set of disks and the disk's place in the set. Servers read the headers, and refuse disks of another
+    /// set or in another order. Emulated drives and disks in memory need no header. The header takes the first 1MiB of a disk. Nothing is
+    /// written if one of the disks is unfit.
     Create(ArrayCreate),
     /// Print the headers of files and block devices
     Show(ArrayShow),
 }
 
-/// `headtime array create`
-///
-/// The header of each disk names the set of disks and the disk's place in the set. Servers read the headers and refuse disks of
-/// another set or in another order. Drives that a server emulates and disks in memory need no header. The header takes the first 1MiB of a
-/// disk. Nothing is written if one of the disks is unfit.
+/// Arguments of `headtime array create`.
 #[derive(Debug, Args)]
 #[command(after_help = CREATE_HELP)]
 pub struct ArrayCreate {
-    /// The disks in their order, 2 to 64
+    /// Disks of the array in their order, 2 to 64
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Bytes on a disk before the next disk's turn, a multiple of 4KiB; the `chunk` of [[array]]
+    /// Bytes on one disk before the next disk's turn, a multiple of 4KiB; as `chunk` of [[array]]
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     pub chunk: Bytes,
-    /// Size of each file; missing files are made, existing files must have the size
+    /// Size of each file; creates missing files, and existing files must have this size
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
     /// Overwrite headers and data, and write to block devices; the data on the disks are lost
@@ -54,7 +54,7 @@ Example:
   name = \"data\"
   members = [\"a\", \"b\"]";
 
-/// `headtime array show`
+/// Arguments of `headtime array show`.
 #[derive(Debug, Args)]
 pub struct ArrayShow {
     /// Files and block devices

@@ -13,43 +13,68 @@ use std::path::PathBuf;
 pub enum DriveVerb {
     /// List the drives that come with the program
     List(List),
-    /// Show what is known of a drive
+    /// Show the properties of a drive, and their sources
     Show(Show),
     /// Make a profile of a disk from its datasheet
+    ///
+    /// Takes the numbers of a datasheet and writes a profile, which works wherever a drive is named. If a required number is missing and
+    /// the standard input is a terminal, the command asks for the numbers that are not given. Numbers that the datasheet lacks follow from
+    /// rules, or are assumed from drives of the same class. The profile names the source of each value.
     New(Box<New>),
     /// Make a profile from DiskSim's parameter files
+    ///
+    /// Reads a .parv file, and the files in the same directory that the .parv file names (.diskspecs, .model, .seek).
     Import(Import),
     /// Compare a drive's model with response times measured on the real drive
+    ///
+    /// Sends the requests of a measured trace to the model, one at a time. Each line of the trace has one request, in six columns. The
+    /// columns are R or W, the buffer's action (ignored), first block, number of blocks, response time, and pause from the completion to
+    /// the next request. Blocks have 512 bytes, and times are in microseconds.
+    ///
+    /// The demerit is the root mean square distance of the measured and the modelled distribution of response times (Ruemmler and Wilkes
+    /// 1994).
     Validate(Validate),
-    /// Learn how long a request takes, by its distance from the previous one
+    /// Learn the service time of a read by the distance from the previous read
+    ///
+    /// Sends pairs of 4 KiB reads to the modelled drive. The first read, anywhere on the disk, brings the head to a known place. The second
+    /// read starts a chosen distance behind the first and is timed. A smooth curve that never falls goes through the mean times. Use the
+    /// curve for schedulers that compare waiting for a near request with serving a far request (stream, anticipatory, clairvoyant).
     Curve(Curve),
-    /// Learn what a disk is by reading it
+    /// Learn the profile of a disk by timing reads
+    ///
+    /// Times reads of a disk and writes a profile: rotation, sectors of each track, zones, skews, surfaces, seeks, overheads, buffer and
+    /// queue. Simulations, and schedulers that predict positions, use this profile in the same way as a built-in profile.
+    ///
+    /// --quick measures for two minutes, and only rotation, bandwidth, random reads and service time by distance.
+    ///
+    /// Probe a disk that nothing else uses: other I/O disturbs the measurement and becomes slow. Without --write-scratch nothing is
+    /// written. docs/probe.md explains the results.
     Probe(Box<Probe>),
 }
 
-/// List the drives that come with the program
+/// Arguments of `headtime drive list`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Table or JSON
+    /// Output format: table or JSON
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
 }
 
-/// Show what is known of a drive
+/// Arguments of `headtime drive show`.
 #[derive(Debug, Args)]
 pub struct Show {
     /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(value_name = "NAME|FILE")]
     pub drive: String,
-    /// Which drive of a DiskSim file that has several
+    /// Name of the drive in a DiskSim file with several drives
     #[arg(long = "drive", value_name = "NAME")]
     pub one: Option<String>,
-    /// Table, JSON, or the profile itself as TOML
+    /// Output format: table, JSON, or the whole profile as TOML
     #[arg(long, value_enum, default_value_t = ShowFormat::Table, value_name = "FORMAT")]
     pub format: ShowFormat,
 }
 
-/// How a drive is shown.
+/// Output formats for a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum ShowFormat {
     /// A summary for people
@@ -61,68 +86,56 @@ pub enum ShowFormat {
     Toml,
 }
 
-/// Make a profile from DiskSim's parameter files
-///
-/// Reads a .parv file and the files beside it that it names (.diskspecs, .model, .seek).
+/// Arguments of `headtime drive import`.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The parameter file
+    /// Parameter file of DiskSim
     #[arg(value_name = "NAME.parv")]
     pub parv: PathBuf,
-    /// Which drive of a DiskSim file that has several
+    /// Name of the drive in a DiskSim file with several drives
     #[arg(long = "drive", value_name = "NAME")]
     pub one: Option<String>,
-    /// Bytes of the sectors that the file counts as blocks: 256B, 512B or 4KiB
+    /// Size of a block in the parameter file, which becomes the sector size: 256B, 512B or 4KiB
     #[arg(long, value_name = "SIZE", default_value = "512B")]
     pub sector: Bytes,
-    /// The profile to write; by default the standard output
+    /// File for the profile; by default the standard output
     #[arg(short, long, value_name = "OUT.toml")]
     pub out: Option<PathBuf>,
 }
 
-/// Compare a drive's model with response times measured on the real drive
-///
-/// The trace has a line per request: R or W, what the buffer did (ignored), first block, blocks,
-/// measured response time in us, and the time in us from its completion to the next request. The
-/// demerit is the root mean square distance of the two distributions of response times (Ruemmler and
-/// Wilkes 1994).
+/// Arguments of `headtime drive validate`.
 #[derive(Debug, Args)]
 pub struct Validate {
     /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(short, long, value_name = "NAME|FILE")]
     pub profile: String,
-    /// Which drive of a DiskSim file that has several
+    /// Name of the drive in a DiskSim file with several drives
     #[arg(long = "drive", value_name = "NAME")]
     pub one: Option<String>,
-    /// The measured requests
+    /// Trace of the measured requests
     #[arg(short, long, value_name = "FILE")]
     pub trace: PathBuf,
-    /// Table or JSON
+    /// Output format: table or JSON
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
 }
 
-/// Learn how long a request takes, by its distance from the previous one
-///
-/// Sends pairs of 4 KiB reads to the modelled drive: the first, anywhere on the disk, brings the head
-/// to a known place; the second, so far behind it, is timed. A smooth curve that never falls goes
-/// through the means. Schedulers that weigh waiting for a near request against going to a far one
-/// (stream, anticipatory, clairvoyant) need such a curve.
+/// Arguments of `headtime drive curve`.
 #[derive(Debug, Args)]
 #[command(after_long_help = CURVE_HELP)]
 pub struct Curve {
     /// The drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(value_name = "NAME|FILE")]
     pub drive: String,
-    /// Which drive of a DiskSim file that has several
+    /// Name of the drive in a DiskSim file with several drives
     #[arg(long = "drive", value_name = "NAME")]
     pub one: Option<String>,
-    /// Write the curve to a file, with what was measured and how
+    /// Write the curve to a file, with the measured means and the options of the measurement
     #[arg(short, long, value_name = "FILE.toml")]
     pub out: Option<PathBuf>,
     /// Timed reads for each distance, 8 to 100000
     ///
-    /// The error of a mean falls with the square root: 200 leave 1 to 2 % of a service time.
+    /// The error of a mean falls with the square root of N: 200 reads leave 1 to 2 % of a service time.
     #[arg(
         long,
         value_name = "N",
@@ -130,13 +143,13 @@ pub struct Curve {
         value_parser = clap::value_parser!(u32).range(8..=100_000),
     )]
     pub samples: u32,
-    /// The seed of the places, of the pauses and of the drive's noise
+    /// Seed of the random places, of the random pauses and of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Table, JSON or CSV
+    /// Output format: table, JSON or CSV
     #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub format: Format,
-    /// Draw a picture: single reads, means, the curve
+    /// Draw a picture: single reads, mean times and the curve
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
 }
@@ -144,13 +157,13 @@ pub struct Curve {
 const CURVE_HELP: &str = "\
 How it is measured:
   distance  from the end of the first read to the start of the second, from 0
-            to 31/32 of the disk, evenly in the logarithm
-  pause     between the two, 0 to 12 ms at random, so that the platter is at
-            any angle
-  buffer    a second read that finds its data read ahead counts as what it
-            took: a near request really is that cheap
-  backward  not measured: 1.5 times as much, as in the paper on Stream
-            Scheduling (FAST 2011)
+            to 31/32 of the disk, at equal steps of the logarithm
+  pause     between the two reads, 0 to 12 ms at random, so that the second
+            read finds the platter at any angle
+  buffer    a second read of data that were read ahead counts with its short
+            time, since near requests are as cheap in use
+  backward  not measured: counts 1.5 times the forward time, as in the paper
+            on Stream Scheduling (FAST 2011)
 
 Examples:
   headtime drive curve wd5000aaks

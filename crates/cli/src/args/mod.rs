@@ -39,11 +39,11 @@ pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs};
 pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, To, TraceVerb};
 
-/// Simulates hard disks and what schedulers make of them
+/// Simulate hard disks, compare I/O schedulers, and serve disks with them
 ///
-/// Head time is what a hard disk sells: the time its one arm spends on a request, as seek,
-/// rotational latency and transfer. Headtime shows where it goes under each scheduler, on models of
-/// real drives whose error against measurements is known, for made-up programs and recorded traces.
+/// Head time is the time that the arm of a hard disk spends on a request: seek, rotational latency and transfer. Headtime shows how each
+/// scheduler spends head time, for synthetic programs and recorded traces. The models of real drives have known errors against
+/// measurements. Headtime also serves real and emulated disks to clients, with the same schedulers.
 #[derive(Debug, Parser)]
 #[command(
     name = "headtime",
@@ -54,12 +54,12 @@ pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, T
     after_long_help = after_help(),
 )]
 pub struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub verb: Verb,
 }
 
-/// What to do.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Simulate: compare schedulers on a modelled drive
@@ -67,14 +67,14 @@ pub enum Verb {
     Sim(SimVerb),
     /// Run a scenario for many values of its keys
     ///
-    /// `[sweep]` in a scenario lists values for any key that `--set` takes; docs/sweep.md explains
-    /// it. Runs every combination, or varies each key alone while the others keep the scenario's
-    /// values. Runs go in parallel on all processors; the number does not change the results. An
-    /// error in one combination is its result and does not stop the others.
+    /// `[sweep]` in a scenario lists values for any key that `--set` takes; docs/sweep.md explains the keys. Runs every combination of the
+    /// values, or varies each key alone while the others keep the scenario's values. Runs go in parallel on all processors, which does not
+    /// change the results. A combination that fails gets the error as its result, and the other combinations run.
     ///
-    /// With --out, finished combinations are kept beside the output, in NAME.partial. The same
-    /// command continues an interrupted sweep from there. It refuses to if the scenario, a file
-    /// that it names or the version of headtime has changed.
+    /// With --out, a file beside the output, NAME.partial, keeps finished combinations.
+    ///
+    /// Running the command again continues an interrupted sweep from this file. The command refuses if the scenario, a file that the
+    /// scenario names or the version of headtime has changed.
     Sweep(Box<SweepArgs>),
     /// Traces: look at, convert, replay, record
     #[command(subcommand)]
@@ -82,42 +82,68 @@ pub enum Verb {
     /// Drive profiles: list, show, make, import, validate, learn
     #[command(subcommand)]
     Drive(DriveVerb),
-    /// Reproduce the papers' figures and judge the results
+    /// Reproduce figures of published papers and check the results
+    ///
+    /// A figure is a set of scenarios, and of points that are measured in these scenarios. A point can name the paper's value, the
+    /// accepted range and the reason for this range. docs/experiments.md explains the files.
     Reproduce(Reproduce),
     /// Serve disks, real or emulated in real time, to NBD clients
+    ///
+    /// Puts a scheduler in front of a file, a block device, or an emulated drive with its data in memory or in a sparse file. The
+    /// schedulers are the same as in simulation. docs/serve.md explains the configuration.
+    ///
+    /// Runs until SIGTERM or SIGINT. The server then accepts no more clients, finishes the accepted requests and flushes all disks. A
+    /// second signal ends the server at once (exit code 5). On SIGHUP the server reads the configuration again, and swaps schedulers, gates
+    /// and timeouts while requests are in flight.
     Serve(Serve),
-    /// Serve disks as files, and as block devices on them
+    /// Serve disks as files, and as loop devices on these files
+    ///
+    /// Mounts a directory (FUSE) with a file for each export of a `headtime serve` configuration. With --loop, each file also gets a loop
+    /// device, for file systems and other programs that need a block device. Sockets under `[listen]` are served too.
+    ///
+    /// Runs until SIGTERM, SIGINT or `headtime detach`. The command then waits until no file system is mounted on a loop device and no file
+    /// is open. Afterwards it writes cached data back, removes the loop devices, unmounts the directory and flushes the disks. A second
+    /// signal ends the command at once (exit code 5), and data that were not flushed are lost.
     #[cfg(feature = "fuse")]
     Attach(Attach),
-    /// Stop a `headtime attach`, or clean up after one that was killed
+    /// Stop a running `headtime attach`, or clean up after a killed one
+    ///
+    /// Ends the server, which detaches the loop devices and unmounts the directory. The command waits for the server's end. If the server
+    /// is gone already, the command itself detaches and unmounts. Without --force the command refuses while a loop device is in use.
     #[cfg(feature = "fuse")]
     Detach(Detach),
-    /// Files and block devices as disks of an array: write headers, show them
+    /// Headers of files and block devices that form an array: write, show
     #[command(subcommand)]
     Array(ArrayVerb),
     /// Query or control a server over its control socket
     Control(Control),
-    /// Read a served disk to its end beside its clients, and name what cannot be read
+    /// Read a whole served disk beside its clients, and report unreadable sectors
+    ///
+    /// The server reads in idle time, and in gaps: while the head would only wait for a client's sector. Gaps need an assumed profile of
+    /// the drive (`belief` in the configuration), and a disk that turns as the profile says. docs/scrub.md explains the details.
+    ///
+    /// The command starts the scrub and waits for its end. If the command is interrupted, the scrub goes on in the server. Running the
+    /// command again waits for a running scrub, resumes a paused or held scrub, or starts the next scrub if the last is done.
     Scrub(Scrub),
     /// Run-time goals for programs that share servers: train trees, explain predictions
     #[command(subcommand)]
     Qos(QosVerb),
-    /// Write man pages or shell completions into a directory
+    /// Write man pages, shell completions or example files into a directory
     #[command(hide = true)]
     Generate(Generate),
 }
 
-/// `headtime generate`
+/// Arguments of `headtime generate`.
 #[derive(Debug, clap::Args)]
 pub struct Generate {
-    /// What to write
+    /// Kind of files to write
     pub what: Generated,
-    /// The directory; created if missing
+    /// Directory for the files; created if missing
     #[arg(value_name = "DIR")]
     pub directory: PathBuf,
 }
 
-/// What can be generated.
+/// Kinds of files that can be generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Generated {
     /// A man page per verb
@@ -167,13 +193,13 @@ fn after_help() -> String {
          \x20 headtime trace replay database.csv.gz --profile exos-x18 --scheduler noop,sstf --closed 32\n\
          \x20 headtime drive list\n\
          \x20 headtime reproduce --list\n\n\
-         Texts:\n\
+         Values:\n\
          \x20 sizes      4KiB, 1GB (kB, MB, GB, TB are powers of 1000; KiB, MiB, GiB, TiB of 1024)\n\
          \x20 durations  100us, 30ms, 14d (ns, us, ms, s, m, h, d); a bare number is an error\n\
-         \x20 lists      by comma; options that take one can also be repeated\n\n\
+         \x20 lists      separated by commas; options that take a list can also be repeated\n\n\
          Schedulers: {}\n\
          Gates: {}\n\
-         \x20 (`headtime sim run --help` says what they do, and lists their options)\n\n\
+         \x20 (`headtime sim run --help` explains each, and lists the options)\n\n\
          {EXIT_CODES}\n\n\
          Environment:\n\
          \x20 NO_COLOR   if set, no colours and no bold letters",
@@ -199,7 +225,7 @@ fn schedulers_help() -> String {
     format!("{schedulers}\n\n{gates}")
 }
 
-/// What is in a table, and then the options of each.
+/// Lists the schedulers or gates of a table, each with its idea, and then their options.
 fn table_help(title: &str, options: &str, table: &[&'static PolicyInfo]) -> String {
     let width = (table.iter())
         .map(|policy| policy.title().to_string().len())
@@ -218,7 +244,7 @@ fn table_help(title: &str, options: &str, table: &[&'static PolicyInfo]) -> Stri
     let mut before: Vec<&PolicyInfo> = Vec::new();
     for policy in table.iter().filter(|policy| !policy.options.is_empty()) {
         text.push_str(&format!("\n\n  {}", policy.title()));
-        // Who has all the options of another is that one with some more.
+        // If a policy has all options of an earlier policy, only the additional options are listed.
         let like = before.iter().find(|other| {
             other
                 .options

@@ -6,90 +6,86 @@ use headtime_units::{Bytes, Nanos, ParseUnitError};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Make a profile of a disk from its datasheet
-///
-/// Takes what a datasheet says, and writes a profile to use wherever a drive is named. What must be
-/// given and is not is asked for, if the standard input is a terminal. What the sheet does not say
-/// follows by rules, or is what drives of the class have: the profile says of each key which.
+/// Arguments of `headtime drive new`.
 #[derive(Debug, Args)]
 #[command(after_long_help = NEW_HELP)]
 pub struct New {
-    /// From what a datasheet says; nothing is measured
+    /// Use the numbers of a datasheet, without any measurement (required)
     #[arg(long, required = true)]
     pub from_datasheet: bool,
-    /// The profile to write; by default the standard output
+    /// File for the profile; by default the standard output
     #[arg(short, long, value_name = "OUT.toml")]
     pub out: Option<PathBuf>,
-    /// Replace OUT.toml if it is there
+    /// Replace OUT.toml if the file exists
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// Short name of the profile; by default that of OUT.toml, or my-disk
+    /// Short name of the profile; by default the file name OUT, or my-disk
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Vendor and model, for people
+    /// Vendor and model, as free text
     #[arg(long, value_name = "TEXT")]
     pub model: Option<String>,
-    /// Capacity as it is sold, as in 500GB or 18TB (must be given, or --sectors)
+    /// Capacity as sold, as in 500GB or 18TB (required, unless --sectors is given)
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<Bytes>,
-    /// Logical sectors, which labels call LBA
+    /// Number of logical sectors, called LBA on labels
     #[arg(long, value_name = "N", conflicts_with = "capacity")]
     pub sectors: Option<u64>,
-    /// Sectors: 512n, 512e or 4Kn; by default 512e above 1 TB, else 512n
+    /// Sector format: 512n, 512e or 4Kn; by default 512e above 1 TB, else 512n
     #[arg(long, value_name = "FORMAT")]
     pub sector: Option<SectorName>,
-    /// Revolutions per minute, as in 7200 (must be given)
+    /// Revolutions per minute, as in 7200 (required)
     #[arg(long, value_name = "N")]
     pub rpm: Option<f64>,
-    /// Average seek, reading, as in 8.5ms (must be given)
+    /// Average seek time of reads, as in 8.5ms (required)
     #[arg(long, value_name = "TIME")]
     pub seek: Option<Nanos>,
-    /// Average seek, writing; by default 0.5 ms longer
+    /// Average seek time of writes; by default 0.5 ms more than --seek
     #[arg(long, value_name = "TIME")]
     pub seek_write: Option<Nanos>,
-    /// Seek to the next track, reading; by default 0.12 of the average
+    /// Seek time of reads to the next track; by default 0.12 of --seek
     #[arg(long, value_name = "TIME")]
     pub seek_track: Option<Nanos>,
-    /// Seek to the next track, writing; by default 0.15 ms longer
+    /// Seek time of writes to the next track; by default up to 0.15 ms more than for reads
     #[arg(long, value_name = "TIME")]
     pub seek_track_write: Option<Nanos>,
-    /// Maximum seek, reading; by default 1.9 times the average
+    /// Longest seek time of reads; by default 1.9 times --seek
     #[arg(long, value_name = "TIME")]
     pub seek_maximum: Option<Nanos>,
-    /// Maximum seek, writing; by default as much longer as the average
+    /// Longest seek time of writes; by default exceeds the reads' by the same time as the average
     #[arg(long, value_name = "TIME")]
     pub seek_maximum_write: Option<Nanos>,
-    /// Sustained transfer rate at the outer edge, as in 270MB/s (must be given)
+    /// Sustained transfer rate at the outer edge, as in 270MB/s (required)
     #[arg(long, value_name = "RATE")]
     pub rate: Option<Rate>,
-    /// The same at the inner edge; by default half of it
+    /// Sustained transfer rate at the inner edge; by default half of --rate
     #[arg(long, value_name = "RATE")]
     pub rate_inner: Option<Rate>,
-    /// Size of the buffer, as in 256MiB (must be given)
+    /// Size of the drive's buffer, as in 256MiB (required)
     #[arg(long, value_name = "SIZE")]
     pub cache: Option<Bytes>,
-    /// Surfaces with data; by default from the capacity and the rates
+    /// Number of surfaces with data; by default estimated from the capacity and the rates
     #[arg(long, value_name = "N")]
     pub heads: Option<u16>,
-    /// Platters, with two heads each
+    /// Number of platters with two heads each, in place of --heads
     #[arg(long, value_name = "N", conflicts_with = "heads")]
     pub platters: Option<u16>,
-    /// Commands that the drive takes at a time; by default 32, or 1 of drives older than 2005
+    /// Commands in the drive at a time, 1 to 256; by default 32, or 1 for drives before 2005 (told by track length)
     #[arg(long, value_name = "N")]
     pub queue: Option<u32>,
-    /// Rate of the interface, as in 600MB/s; by default the slowest that is twice as fast as the disk
+    /// Rate of the interface, as in 600MB/s; by default the slowest standard rate of twice --rate or more
     #[arg(long, value_name = "RATE")]
     pub interface: Option<Rate>,
 }
 
-/// Bytes a second.
+/// Rate in bytes per second.
 #[derive(Clone, Copy, Debug)]
 pub struct Rate(pub u64);
 
 impl FromStr for Rate {
     type Err = ParseUnitError;
 
-    /// A size, with `/s` or without.
+    /// Reads a size, with or without `/s`.
     fn from_str(text: &str) -> Result<Rate, ParseUnitError> {
         let text = text.trim();
         let Bytes(rate) = text.strip_suffix("/s").unwrap_or(text).parse()?;
@@ -97,7 +93,7 @@ impl FromStr for Rate {
     }
 }
 
-/// A format of sectors, as vendors call it.
+/// Sector format by its name in datasheets.
 #[derive(Clone, Copy, Debug)]
 pub struct SectorName(pub SectorFormat);
 
@@ -116,9 +112,9 @@ impl FromStr for SectorName {
 }
 
 const NEW_HELP: &str = "\
-How near it comes: the capacity is exact; the rates at both ends and the
-average seeks are those of the sheet to 1 %. docs/my-disk.md compares
-profiles made so with others of the same drives.
+Accuracy: the capacity is exact. The rates at both edges and the average seeks
+differ from the datasheet by at most 1 %. docs/my-disk.md compares profiles
+from datasheets with better profiles of the same drives.
 
 Examples:
   headtime drive new --from-datasheet --capacity 1TB --rpm 7200 --seek 8ms --rate 95MB --cache 8MB";

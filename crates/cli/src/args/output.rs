@@ -1,55 +1,55 @@
-//! How results come out; the same for all commands that compare.
+//! Output options, shared by all commands that compare runs.
 
 use clap::Args;
 use std::path::PathBuf;
 
-/// How results are written.
+/// Output formats of results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// A table for people
     #[default]
     Table,
-    /// JSON, all there is
+    /// JSON with all results
     Json,
     /// CSV, one line for each row
     Csv,
 }
 
-/// How results come out.
+/// Options for the output of results.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Table, JSON or CSV
+    /// Output format: table, JSON or CSV
     ///
-    /// JSON has everything, per origin too; CSV has a line per run.
+    /// JSON has all results, also apart for each origin of requests. CSV has a line for each run.
     #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub format: Format,
-    /// Draw a picture: where the head was, response times, head time
+    /// Draw a picture: head position, response times and head time
     ///
-    /// Shows the first eight runs.
+    /// The picture shows the first eight runs.
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// The time that the picture's head panels show, such as 10s..12s
+    /// Time window of the head position in the picture, such as 10s..12s
     ///
-    /// Counted from the start of the run. By default about the first 150 transfers after the warm-up.
+    /// Times count from the start of the run. By default the window has about the first 150 transfers after the warm-up.
     #[arg(long, value_name = "FROM..TO", requires = "plot", value_parser = window)]
     pub plot_window: Option<Window>,
-    /// Leave out what depends on this machine, so that the same command gives the same bytes
+    /// Leave out the speed of this machine, so that the command always writes the same bytes
     #[arg(long)]
     pub reproducible: bool,
-    /// Number of parallel runs; by default one for each processor
+    /// Number of parallel runs, 1 to 1024; by default one for each processor
     ///
-    /// Does not change any result.
+    /// The number changes no result.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
 }
 
-/// A part of the time, in seconds.
+/// Time window of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// Its beginning.
+    /// Start of the window, in seconds.
     pub from: f64,
-    /// Its end.
+    /// End of the window, in seconds.
     pub to: f64,
 }
 

@@ -8,21 +8,17 @@ use headtime_units::{Bytes, Extent, Nanos, Sectors};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Learn what a disk is by timing it
-///
-/// Reads a disk, sees when the answers come, and writes a profile of it: how fast it turns, the sectors of its tracks, zones,
-/// skews, surfaces, seeks, overheads. Schedulers that go by position and the simulator work with
-/// it as with the profiles that come with the program. With --quick it takes two minutes and tells the speed of rotation,
-/// of sequential and of random reads, and of seeks by distance. What else uses the disk disturbs the measurement and
-/// is slowed down by it. Nothing is written without --write-scratch.
+/// Arguments of `headtime drive probe`.
 #[derive(Debug, Args)]
 #[command(after_long_help = PROBE_HELP)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["device", "emulate"])))]
 pub struct Probe {
-    /// The block device, or a file on a disk, opened for reading only, past the page cache; or the unix socket of an NBD server
+    /// Block device, file on a disk, or unix socket of an NBD server
+    ///
+    /// Devices and files are read past the page cache. They are opened for reading only, unless --write-scratch is given.
     #[arg(value_name = "DEVICE")]
     pub device: Option<PathBuf>,
-    /// Of an NBD server with several exports, which
+    /// Name of the NBD server's export; by default the server's default export
     #[arg(
         long,
         value_name = "NAME",
@@ -30,51 +26,56 @@ pub struct Probe {
         conflicts_with = "emulate"
     )]
     pub export: Option<String>,
-    /// A simulated drive: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
+    /// Simulated drive to probe: a name from `drive list`, a profile FILE.toml, or a DiskSim FILE.parv
     #[arg(long, value_name = "NAME|FILE")]
     pub emulate: Option<String>,
-    /// Only what two minutes tell
+    /// Measure for two minutes only: rotation, bandwidth, random reads, service time by distance
     #[arg(long)]
     pub quick: bool,
-    /// Write the profile that was learned to a file
+    /// Write the learned profile to a file
     #[arg(short, long, value_name = "FILE.toml", conflicts_with = "quick")]
     pub out: Option<PathBuf>,
-    /// How long it may take, from 10s on; by default until all is learned. With --quick 30s to 1h, by default 2m
+    /// Time limit, 10s or more; by default none. With --quick 30s to 1h, by default 2m
     ///
-    /// A whole probe keeps what it knows by then, and goes on with it if there is a --state. Its first part, how fast the disk turns, is in one
-    /// piece: seconds, and up to 5m where the buffer is large. What is given less than that begins there again.
+    /// At the limit, a whole probe shows its results so far. With --state, the same command continues the probe later. The first part,
+    /// which measures the rotation, cannot be divided: it takes seconds, or up to 5m with a large buffer. If the limit is shorter, this
+    /// part starts again each time.
     #[arg(long, value_name = "DURATION")]
     pub time: Option<Nanos>,
-    /// End if looking at the tracks would take longer than this, from 10m on; by default 3h
+    /// Give up if learning all tracks would take longer than this, 10m or more; by default 3h
     ///
-    /// It is said after a twelfth of that, by how much of the disk is explained until then.
+    /// After a twelfth of this time the probe estimates the total time, from the share of the disk that is learned by then.
     #[arg(long, value_name = "DURATION", conflicts_with = "quick", value_parser = patience)]
     pub patience: Option<Nanos>,
-    /// Keep what is known in a file, every few seconds, and go on with it if it is there
+    /// Save the progress in a file every few seconds, and continue from this file if it exists
     ///
-    /// An empty file is as none: what was killed before anything was known leaves one.
+    /// The file is for one disk, one --seed, one range of --write-scratch and one version of headtime. An empty file counts as missing: a
+    /// probe that is killed before its first result leaves an empty file.
     #[arg(long, value_name = "FILE", conflicts_with = "quick")]
     pub state: Option<PathBuf>,
-    /// Time writes on these sectors; WHAT IS THERE IS LOST. As FIRST-END: numbers of sectors, or sizes as in 10GB-12GB
+    /// Time writes on the sectors FIRST-END, as in 10GB-12GB; THEIR DATA ARE LOST
     ///
-    /// Zeroes go there and nowhere else, and the device is opened for writing. A write cache that can be switched is off meanwhile; to
-    /// switch it on again even if this is killed there must be a --state, but for a simulated drive. The least is 256 MiB, or an eighth of a disk of less than 2 GiB.
+    /// FIRST is the first sector, and END the sector behind the last. Both are numbers of sectors, or sizes with a unit. The range has at
+    /// least 256 MiB, or an eighth of a disk of less than 2 GiB. Zeroes are written to this range and nowhere else. Without this option the
+    /// profile has the times of reads for writes.
+    ///
+    /// If the drive's write cache can be switched, the cache is off meanwhile. For a real disk --state is required, so that the cache can
+    /// be switched on again even after a kill.
     #[arg(long, value_name = "RANGE", conflicts_with = "quick")]
     pub write_scratch: Option<ScratchRange>,
-    /// Read all sectors in the end, to find those whose data is elsewhere (remapped, grown defects)
+    /// Read all sectors at the end, to find remapped sectors (grown defects)
     ///
-    /// Takes a fifth longer than reading the whole disk does, and up to twice as long behind a bus that is slower than the medium: 10
-    /// minutes to an hour for 9 GB, 2 to 3 hours for 500 GB, more than a day for 20 TB. How long is said before it begins. It may be stopped, and gone on with if there is a --state; a
-    /// disk that a state has learned already is read so, too.
+    /// Takes 10 minutes to an hour for 9 GB, 2 to 3 hours for 500 GB, and more than a day for 20 TB. The command announces the time before
+    /// this part starts. With --state this part can be interrupted and continued, and added to a finished probe.
     #[arg(long, conflicts_with = "quick")]
     pub remaps: bool,
-    /// The seed of the places, of the pauses and of a simulated drive's noise
+    /// Seed of the random places, of the random pauses and of a simulated drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: u64,
-    /// A page for people, or JSON
+    /// Output format: a page of text, or JSON
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
-    /// What another program takes, in place of the page of --quick
+    /// Print settings for another program in place of the page of --quick
     #[arg(
         long,
         value_enum,
@@ -83,10 +84,12 @@ pub struct Probe {
         requires = "quick"
     )]
     pub emit: Option<Emit>,
-    /// Draw a picture: tracks and skews by place, seeks by distance; with --quick bandwidth by place and service time by distance
+    /// Draw a picture of the results
+    ///
+    /// A whole probe shows tracks and skews by place, and seeks by distance. --quick shows bandwidth by place and service time by distance.
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// Where a simulated drive keeps its switches while it is off, as disks do
+    /// File that keeps the switches of a simulated drive while the drive is off
     #[arg(
         long,
         value_name = "FILE",
@@ -97,23 +100,23 @@ pub struct Probe {
     pub emulate_switches: Option<PathBuf>,
 }
 
-/// What other programs take of what was learned.
+/// Settings for other programs that a quick probe can print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Emit {
-    /// osd_mclock_max_capacity_iops_hdd and osd_mclock_max_sequential_bandwidth_hdd, for ceph.conf
+    /// Keys of ceph.conf: osd_mclock_max_capacity_iops_hdd and osd_mclock_max_sequential_bandwidth_hdd
     Ceph,
-    /// A line for /sys/fs/cgroup/io.cost.model
+    /// Line for /sys/fs/cgroup/io.cost.model
     Iocost,
-    /// The service time by distance, as `drive curve --out` writes it
+    /// Service time by distance, in the format of `drive curve --out`
     Curve,
 }
 
 impl Probe {
-    /// How long --quick may take.
+    /// Time limit of a quick probe.
     ///
     /// # Errors
     ///
-    /// If that is out of range.
+    /// If the given time is out of range.
     pub fn quick_time(&self) -> Result<Nanos, String> {
         let time = self.time.unwrap_or(QuickOptions::default().time);
         let (least, most) = (QuickOptions::TIME_MIN, QuickOptions::TIME_MAX);
@@ -123,11 +126,11 @@ impl Probe {
         }
     }
 
-    /// How long a whole probe may take; `None` if that is all the same.
+    /// Time limit of a whole probe; `None` without a limit.
     ///
     /// # Errors
     ///
-    /// If that is too short to learn anything.
+    /// If the given time is too short to learn anything.
     pub fn whole_time(&self) -> Result<Option<Nanos>, String> {
         match self.time {
             Some(time) if time < Nanos::from_secs(10) => {
@@ -170,7 +173,7 @@ impl FromStr for RangeEnd {
     }
 }
 
-/// Sectors that may be written, as they were asked for.
+/// Range of sectors that may be overwritten, in the units of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScratchRange {
     first: RangeEnd,
@@ -192,11 +195,11 @@ impl FromStr for ScratchRange {
 }
 
 impl ScratchRange {
-    /// The sectors of a disk.
+    /// The range in sectors of a disk with this capacity.
     ///
     /// # Errors
     ///
-    /// If they are too few to learn anything by, or the disk does not have them all.
+    /// If the range is too short to time writes, exceeds the disk, or has an end within a sector.
     pub fn on(&self, capacity: Sectors, sector_bytes: u32) -> Result<Extent, String> {
         let sector = |end: RangeEnd| match end {
             RangeEnd::Sector(sector) => Ok(sector),
@@ -231,12 +234,12 @@ impl ScratchRange {
 }
 
 const PROBE_HELP: &str = "\
-What cannot be learned is said as soon as it shows, with what is known by then,
-and ends with exit code 1: what does not turn (an SSD, memory), a disk that
-something else uses, reads that stall, tracks whose rule takes longer than
---patience to learn, a failure; also a profile by which other
-reads do not come in time. Ended by --time or a signal before all is learned:
-exit code 5.
+If a disk cannot be learned, the command stops as soon as this shows, prints the
+reason and the results so far, and ends with exit code 1. Reasons are: nothing
+turns (an SSD, memory), something else uses the disk, reads stall or fail, or
+learning the tracks would take longer than --patience. Exit code 1 also means
+that further reads contradict the learned profile. If --time or a signal ends a
+whole probe early, the exit code is 5.
 
 Examples:
   headtime drive probe --emulate cheetah9lp --out learned.toml --plot disk.svg

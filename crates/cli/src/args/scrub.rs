@@ -7,98 +7,103 @@ use std::str::FromStr;
 
 use super::TextFormat;
 
-/// Read a served disk to its end beside its clients, and name what cannot be read
-///
-/// The server reads while the head would wait for a client's sector, if it believes in a drive and finds that the disk turns like
-/// it, and while nobody asks for anything. docs/scrub.md explains it. The command waits for the end; if it is ended before, the
-/// scrub goes on. The same command again shows a scrub that is under way, goes on with one that was paused, and begins the next one
-/// when the last is done.
+/// Arguments of `headtime scrub`.
 #[derive(Debug, Args)]
 #[command(after_help = SCRUB_EXIT_CODES)]
 pub struct Scrub {
-    /// The server's listen.control socket
+    /// Control socket of the server (`listen.control`)
     #[arg(value_name = "SOCKET")]
     pub socket: PathBuf,
-    /// The disk's name
+    /// Name of the disk
     #[arg(value_name = "DISK")]
     pub disk: String,
-    /// What to do
+    /// Action; by default begin
     #[arg(value_enum, default_value_t, hide_default_value = true)]
     pub verb: ScrubVerb,
-    /// Read this part alone, such as 10GB-12GB; whole blocks are read, and with --copy exactly these bytes are copied
+    /// Read only this part of the disk, such as 10GB-12GB
+    ///
+    /// FIRST is the first byte, and END the byte behind the last. The scrub reads whole blocks. With --copy, it copies exactly these bytes.
     #[arg(long, value_name = "FIRST-END")]
     pub range: Option<ByteRange>,
-    /// Read in blocks of this size, a power of two; by default 8KiB, and more on disks of more than 655 GB
+    /// Size of a block, a power of two up to 8MiB; by default 8KiB, more on disks above 655 GB
+    ///
+    /// The scrub reads whole blocks, and records its progress by blocks. The smallest block is a sector.
     #[arg(long, value_name = "SIZE")]
     pub block: Option<Bytes>,
-    /// Read also when nobody has asked for anything for so long, 50ms by default; off: never
+    /// Read in idle time, after this time without requests of clients; off: never
+    ///
+    /// By default 50ms, or 2ms with --finish-within or --p99. These two options, and a disk without usable gaps, do not allow off.
     #[arg(long, value_name = "SPAN|off")]
     pub idle: Option<IdleAfter>,
-    /// Keep a hash of each block in FILE, and name the blocks that have changed since without a write through the server
+    /// Keep a hash of each block in FILE, and report blocks that changed without a write through the server
     ///
-    /// The server writes FILE, and has to keep its progress (scrub = "DIRECTORY"). What was hashed before the server was started counts
-    /// if its configuration says that nobody else writes to the disk (sole_writer = true).
+    /// The server writes FILE, and compares with hashes of earlier scrubs. The disk's configuration must name a directory for the progress
+    /// (scrub = "DIRECTORY"). Hashes from before the start of the server count only with sole_writer = true, which says that nothing but
+    /// the server writes to the disk.
     #[arg(long, value_name = "FILE")]
     pub hash: Option<PathBuf>,
-    /// Copy the disk, or its --range, to FILE, a new one, with holes for zeroes: it is the disk at one moment, whatever is written meanwhile
+    /// Copy the disk, or its --range, to the new file FILE, with the contents of one moment
     ///
-    /// With --range FIRST-END, FILE begins with the byte FIRST of the disk and has END - FIRST bytes, as with dd: that of a partition can be mounted.
-    /// That moment is near the end. A block that is written to after it was copied is copied again. The server writes FILE, and has to keep its
-    /// progress (scrub = "DIRECTORY"); FILE cannot be on a file system of the disk itself. A server that is started again goes on if its
-    /// configuration says that nobody else writes to the disk (sole_writer = true), and else begins anew.
+    /// FILE has the disk's contents at one moment near the end of the copy, with holes for zeroes. If clients write to a copied block, the
+    /// block is copied again. With --range FIRST-END, FILE starts with the byte FIRST of the disk and has END - FIRST bytes, as with dd.
+    /// The image of a partition can therefore be mounted.
+    ///
+    /// The server writes FILE, which must not lie on a file system of the disk itself. The disk's configuration must name a directory for
+    /// the progress (scrub = "DIRECTORY"). A restarted server continues the copy with sole_writer = true in the configuration, which says
+    /// that nothing but the server writes to the disk. Otherwise the copy starts over.
     #[arg(long, value_name = "FILE", conflicts_with = "hash")]
     pub copy: Option<PathBuf>,
-    /// Have it done so long after this was first said, such as 14d; off: by no date
+    /// Finish the scrub within this time from now, such as 14d; off: no date
     ///
-    /// The scrub reads at the cost of clients what gaps and idle time do not bring, and says if the date cannot hold. The same span again
-    /// leaves the date where it is. Another span counts from now, also for a scrub that is under way.
+    /// If gaps and idle time are too short for the date, the scrub also reads at clients' cost. The status says if the date cannot be kept.
+    /// Giving the same span again does not move the date. Another span counts from now, also for a running scrub.
     #[arg(long, value_name = "SPAN|off")]
     pub finish_within: Option<FinishWithin>,
-    /// Let the clients' 99th percentile be this much longer than without the scrub, at most, such as +5%; off: any
+    /// Bound on the increase of the clients' 99th percentile of response times, such as +5%; off: none
     ///
-    /// The server estimates the percentile without the scrub. If the bound and a date cannot both hold, then the bound does. The bound may be
-    /// changed while the scrub is under way.
+    /// The server estimates the percentile without the scrub. If the bound and a date cannot both be kept, the scrub keeps the bound. The
+    /// bound can be changed while the scrub runs.
     #[arg(long, value_name = "+N%|off", allow_hyphen_values = true)]
     pub p99: Option<P99More>,
-    /// Do not wait for the end
+    /// Start the scrub and return, without waiting for its end
     #[arg(long)]
     pub no_wait: bool,
-    /// The format of what is printed
+    /// Output format: table or JSON
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: TextFormat,
 }
 
-/// Those of them that scrub ends with.
+/// Exit codes of `headtime scrub`.
 const SCRUB_EXIT_CODES: &str = "\
 Exit codes:
-  0  done, and everything could be read; or what was asked for was done
-  1  sectors cannot be read or have changed, which are printed; or what was promised was not kept,
-     or cannot be; or the scrub was stopped or is held up; or the server refuses
-  2  the command line is wrong, and nobody was asked
-  4  nobody answers at SOCKET, or it cannot be connected to";
+  0  done, and all sectors could be read; or the requested action succeeded
+  1  sectors cannot be read or have changed, and are printed; or a date or bound was not kept, or
+     cannot be; or the scrub was stopped or is held up; or the server refuses the request
+  2  the command line is wrong, and the server was not contacted
+  4  no server answers at SOCKET, or the connection fails";
 
-/// What a scrub is told.
+/// Actions on a scrub.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ScrubVerb {
-    /// Begin one, or go on with it, and wait for its end
+    /// Start a scrub, or continue the unfinished scrub, and wait for the end
     #[default]
     Begin,
-    /// Print how far it is
+    /// Print the state and the progress
     Status,
-    /// Let it rest until it is resumed, also over restarts of the server
+    /// Suspend the scrub until `resume`, also across restarts of the server
     Pause,
-    /// Let it go on
+    /// Continue a scrub that is paused or held up
     Resume,
-    /// Give it up
+    /// End the scrub and discard its progress
     Stop,
 }
 
-/// Bytes of a disk.
+/// Range of bytes of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
-    /// The first one.
+    /// First byte.
     pub first: u64,
-    /// The one behind the last.
+    /// Byte behind the last.
     pub end: u64,
 }
 
@@ -123,7 +128,7 @@ impl FromStr for ByteRange {
     }
 }
 
-/// When idle time begins, if it is used.
+/// Time without requests after which idle time begins; `None` if idle time is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleAfter(pub Option<Nanos>);
 
@@ -141,7 +146,7 @@ impl FromStr for IdleAfter {
     }
 }
 
-/// After how long a scrub is to be done, if by any date.
+/// Time until a scrub has to be done; `None` without a date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishWithin(pub Option<Nanos>);
 
@@ -160,7 +165,7 @@ impl FromStr for FinishWithin {
     }
 }
 
-/// How much longer requests may take, if not any time.
+/// Largest accepted increase of the 99th percentile of response times; `None` without a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct P99More(pub Option<MorePercent>);
 

@@ -6,48 +6,44 @@ use clap::{Args, Subcommand};
 use headtime_units::Nanos;
 use std::path::PathBuf;
 
-/// Serve disks, real or emulated in real time, to NBD clients
-///
-/// The same schedulers as in simulation, in front of a file, a block device, or a drive that is
-/// emulated with its data in memory or in a sparse file. docs/serve.md explains the configuration.
-/// Runs until SIGTERM or SIGINT. Then it accepts no more clients, finishes the requests that it has
-/// and flushes everything; a second signal ends it at once (exit code 5). On SIGHUP it reads the
-/// configuration again and swaps schedulers, gates and timeouts in flight.
+/// Arguments of `headtime serve`.
 #[derive(Debug, Args)]
 #[command(after_long_help = serve_help())]
 pub struct Serve {
-    /// What to serve, and where
+    /// Configuration: disks, exports and sockets
     #[arg(value_name = "CONFIG.toml")]
     pub config: PathBuf,
-    /// Check the configuration and what it names, say what would be served, and open nothing for writing
+    /// Check the configuration, print the disks and sockets, and serve nothing
+    ///
+    /// The check also covers files and devices of the configuration, and opens nothing for writing.
     #[arg(long)]
     pub check: bool,
-    /// Allow listen.nbd = "tcp:..", which every user of this machine can connect to
+    /// Allow listen.nbd = "tcp:.."; every user of this machine can connect to such a port
     #[arg(long)]
     pub tcp: bool,
-    /// Print a line on standard output when all sockets can be connected to
+    /// Print a line on standard output when all sockets accept connections
     ///
-    /// If that fails, the server logs a message and goes on.
+    /// If the line cannot be printed, the server logs a message and goes on.
     #[arg(long)]
     pub ready: bool,
-    /// How its disks run
+    /// Options of the running disks.
     #[command(flatten)]
     pub live: Live,
 }
 
-/// How the disks of a configuration run, whatever is in front of them.
+/// Options of the running disks, for all front ends.
 #[derive(Debug, Args)]
 pub struct Live {
-    /// Write events and decisions; with several disks into a file for each, FILE.NAME
+    /// Write events and decisions of the disk to FILE, or of several disks to FILE.NAME each
     ///
-    /// FILE may be a pipe. If its reader takes nothing for ten seconds, the log ends there and the
-    /// disk goes on.
+    /// `headtime sim replay-log` reads such a log. FILE may be a pipe. If the pipe's reader takes nothing for ten seconds, the
+    /// log ends there and the disk goes on.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// Open devices even if they are mounted, partitioned or otherwise in use; their data may be lost
     #[arg(long)]
     pub force: bool,
-    /// The format of messages on standard error
+    /// Format of messages on standard error; by default log.format of the configuration, or text
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 }
@@ -66,52 +62,55 @@ fn serve_help() -> String {
          \x20 headtime serve disk.toml &\n\
          \x20 nbdinfo 'nbd+unix:///disk0?socket=headtime.sock'\n\n\
          Environment:\n\
-         \x20 HEADTIME_LOG   which messages: error, warn, info (the default), debug\n\n{}",
+         \x20 HEADTIME_LOG   least level of printed messages: error, warn, info (the default), debug\n\n{}",
         schedulers_help()
     )
 }
 
-/// Query or control a server over its control socket
+/// Arguments of `headtime control`.
 #[derive(Debug, Args)]
 #[command(after_help = CONTROL_EXIT_CODES)]
 pub struct Control {
-    /// The server's listen.control socket
+    /// Control socket of the server (`listen.control`)
     #[arg(value_name = "SOCKET")]
     pub socket: PathBuf,
-    /// What to do.
+    /// Command to the server.
     #[command(subcommand)]
     pub verb: ControlVerb,
 }
 
-/// Those of them that control ends with.
+/// Exit codes of `headtime control`.
 const CONTROL_EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the server refuses: it has no such disk, may not, or cannot do that now, and says so
-  2  the command line is wrong, and nobody was asked
-  4  nobody answers at SOCKET, or it cannot be connected to";
+  1  the server refuses and gives the reason: no such disk, not allowed, or not possible now
+  2  the command line is wrong, and the server was not contacted
+  4  no server answers at SOCKET, or the connection fails";
 
-/// What a server can be asked or told.
+/// Commands to a server.
 #[derive(Debug, Subcommand)]
 pub enum ControlVerb {
     /// Print the state of all disks, as JSON
     Status,
-    /// Print what Prometheus reads
+    /// Print metrics in the text format of Prometheus
     Metrics,
-    /// Cut the power of an emulated drive: it loses what it has not written, and fails every request
+    /// Cut the power of an emulated drive
     ///
-    /// Needs faults = true in the disk's configuration.
+    /// The drive loses data in its buffer that are not on the medium yet, and fails every request until power-on. Prints the number of
+    /// acknowledged sectors that are lost, if any. Needs faults = true in the disk's configuration.
     PowerCut(OfDisk),
     /// Switch the power of an emulated drive on again
     PowerOn(OfDisk),
-    /// Accept writes again after one failed
+    /// Accept writes again after a write failed
+    ///
+    /// Refused while the kernel holds a command that timed out, and while the file under the disk is deleted, replaced or cut short.
     ClearFailure(OfDisk),
     /// Inject a fault into a disk
     ///
     /// Needs faults = true in the disk's configuration.
     #[command(subcommand)]
     Fault(FaultVerb),
-    /// Swap the scheduler of a disk in flight
+    /// Swap the scheduler of a disk while requests are in flight
     Scheduler(Swap),
     /// Print programs and their goals as JSON, set a goal, or record a profile
     ///
@@ -121,9 +120,9 @@ pub enum ControlVerb {
         #[command(subcommand)]
         verb: Option<ProgramVerb>,
     },
-    /// Change the gate of a disk in flight
+    /// Change the gate of a disk while requests are in flight
     ///
-    /// If only age_th changes, the gate keeps what it knows of the commands in the drive.
+    /// If only age_th changes, the gate keeps its counts of the commands in the drive. Any other change makes a new gate.
     Gate(Regate),
 }
 
@@ -132,14 +131,17 @@ pub enum ControlVerb {
 pub enum ProgramVerb {
     /// Set the goal of a program's next run, which starts with the next request
     Goal {
-        /// The program's name
+        /// Name of the program
         program: String,
-        /// A run time (110s), a multiple of the run time alone (2.5x), a time of day ("by 06:00"), or none
+        /// Run time (110s), multiple of the run time alone (2.5x), time of day ("by 06:00"), or none
         goal: String,
     },
-    /// Record a profile of a run without windows, from the next request to the last one that is over
+    /// Record the profile of a program's run, from its next request on
+    ///
+    /// The profile ends with the last request that is done at `stop`. Let no other program use the disks meanwhile. Refused while any
+    /// program has a goal, since disks then serve programs in windows of time.
     Profile {
-        /// The program's name
+        /// Name of the program
         program: String,
         /// Start the recording, or stop it and print the profile
         #[arg(value_enum)]
@@ -147,68 +149,68 @@ pub enum ProgramVerb {
     },
 }
 
-/// Ends of a recording.
+/// Start and end of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ProfileVerb {
-    /// From the next request on
+    /// Start the recording with the next request
     Start,
-    /// Print the profile
+    /// Stop the recording and print the profile
     Stop,
 }
 
-/// Which disk.
+/// Name of a disk.
 #[derive(Debug, Args)]
 pub struct OfDisk {
-    /// The disk's name
+    /// Name of the disk
     pub disk: String,
 }
 
 /// A scheduler for a disk.
 #[derive(Debug, Args)]
 pub struct Swap {
-    /// The disk's name
+    /// Name of the disk
     pub disk: String,
-    /// The scheduler, as in the configuration
+    /// Scheduler with its options, as in the configuration
     pub scheduler: String,
 }
 
 /// A gate for a disk.
 #[derive(Debug, Args)]
 pub struct Regate {
-    /// The disk's name
+    /// Name of the disk
     pub disk: String,
-    /// The gate, as in the configuration
+    /// Gate with its options, as in the configuration
     pub gate: String,
 }
 
-/// What can go wrong.
+/// Faults that can be injected.
 #[derive(Debug, Subcommand)]
 pub enum FaultVerb {
     /// Make sectors unreadable until they are written
     Unreadable {
-        /// The disk's name
+        /// Name of the disk
         disk: String,
-        /// The first sector
+        /// First sector
         #[arg(long)]
         lba: u64,
-        /// How many
+        /// Number of sectors
         #[arg(long, default_value_t = 1)]
         sectors: u64,
-        /// For how many turns the drive retries
+        /// Turns of the platter for which the drive retries a read, 0 to 100000
         #[arg(long, default_value_t = 3)]
         retries: u32,
     },
-    /// Begin no command for some time
+    /// Start no command for some time
     Stall {
-        /// The disk's name
+        /// Name of the disk
         disk: String,
-        /// How long
+        /// Duration of the stall, such as 500ms; at most 1h
         #[arg(long = "for", value_name = "DURATION")]
         span: Nanos,
     },
-    /// Never answer the next command
+    /// Never answer the next command, so that it times out
     LoseNext {
-        /// The disk's name
+        /// Name of the disk
         disk: String,
     },
 }

@@ -8,23 +8,23 @@ use std::path::PathBuf;
 /// The most runs of a sweep, repeats included, unless `--max-runs` says otherwise.
 pub const MAX_RUNS_DEFAULT: u64 = 20_000;
 
-/// `headtime sweep`; what it does is said where the verbs are.
+/// Arguments of `headtime sweep`.
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP, allow_negative_numbers = true)]
 pub struct SweepArgs {
-    /// The scenario; by default the built-in one
+    /// Scenario; by default the built-in scenario
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
     /// Sweep a key over a list, in place of its values in the file; can be repeated
     ///
-    /// The list is by comma, as in engine.depth=1,4,16, or in brackets as in TOML. Keys vary in the
-    /// order of the file, then of these options, the last one fastest.
+    /// The list is separated by commas, as in engine.depth=1,4,16, or in brackets as in TOML. Keys vary in the order of
+    /// the file, then of these options. The last key varies fastest.
     #[arg(long, value_name = "KEY=LIST")]
     pub vary: Vec<String>,
     /// Set a key that is not swept, as in run.duration=60s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// The seed of every random draw
+    /// Seed of every random draw, in place of the scenario's
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Show the combinations, and run nothing
@@ -34,16 +34,18 @@ pub struct SweepArgs {
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["list", "out", "restart", "plot", "format"],
           value_parser = clap::value_parser!(u64).range(1..))]
     pub print_scenario: Option<u64>,
-    /// The most runs allowed, repeats included
+    /// Largest number of runs allowed, repeats included
     #[arg(long, value_name = "N", default_value_t = MAX_RUNS_DEFAULT, value_parser = clap::value_parser!(u64).range(1..))]
     pub max_runs: u64,
     /// Write results to NAME.csv, to NAME.json, or into a directory
     ///
-    /// A directory gets NAME.csv, NAME.json and NAME.svg, named after the scenario; it is created
-    /// if its name ends in a slash. A table still goes to the standard output.
+    /// A directory gets NAME.csv, NAME.json and NAME.svg, named after the scenario. A missing directory is created if the
+    /// name ends in a slash. The standard output still gets a table.
     #[arg(short, long, value_name = "FILE|DIR/", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Table, JSON or CSV; by default what the name of --out says
+    /// Output format: table, JSON or CSV; with --out, JSON or CSV
+    ///
+    /// By default the name of --out tells the format, and a directory gets both. Without --out the default is a table.
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
     pub format: Option<Format>,
     /// Start over: delete what an interrupted sweep left beside --out
@@ -52,28 +54,28 @@ pub struct SweepArgs {
     /// Options of the check of invariants.
     #[command(flatten, next_help_heading = "Invariants")]
     pub judging: Judging,
-    /// What to draw.
+    /// Options of the picture.
     #[command(flatten)]
     pub picture: PictureArgs,
-    /// Number of parallel runs; by default one for each processor
+    /// Number of parallel runs, 1 to 1024; by default one for each processor
     ///
-    /// Does not change any result.
+    /// The number changes no result.
     #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
 }
 
-/// What a picture shows.
+/// Contents and arrangement of a sweep's picture.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Picture")]
 pub struct PictureArgs {
     /// Draw a picture: small charts side by side, of the same scale
     ///
-    /// Headtime chooses what the options below leave open: along the axis the numbers with most
-    /// values, a line for each scheduler or else for each value of the next key, and charts side by
-    /// side and below each other for the rest. A sweep of each key alone has a chart for each key.
+    /// The options below arrange the charts. By default the numeric key with most values goes along the axis. Each
+    /// scheduler has a line, or else each value of the next key. Further keys have charts side by side and rows of charts.
+    /// A sweep of each key alone has a chart for each key.
     #[arg(long, value_name = "FILE.svg")]
     pub plot: Option<PathBuf>,
-    /// The columns of the CSV to draw, by comma
+    /// Columns of the CSV to draw, separated by commas
     #[arg(
         long,
         value_name = "COLUMN",
@@ -81,25 +83,25 @@ pub struct PictureArgs {
         default_value = "throughput_mb_s"
     )]
     pub metric: Vec<String>,
-    /// The key along the axis; the end of its name is enough if no other key has it, as in depth
+    /// Key along the axis; the end of its name is enough if unique, as in depth
     #[arg(long, value_name = "KEY")]
     pub x: Option<String>,
-    /// The key that has a line for each value
+    /// Key with a line for each value
     #[arg(long, value_name = "KEY")]
     pub series: Option<String>,
-    /// The key that has a chart for each value, side by side
+    /// Key with a chart for each value, side by side
     #[arg(long, value_name = "KEY", visible_alias = "columns")]
     pub panel: Option<String>,
-    /// The key that has a row of charts for each value
+    /// Key with a row of charts for each value
     #[arg(long, value_name = "KEY")]
     pub rows: Option<String>,
-    /// Show only what has this value; can be repeated
+    /// Show only combinations with this value; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub only: Vec<String>,
 }
 
 impl PictureArgs {
-    /// Whether nothing is said of its arrangement.
+    /// Returns true if no option arranges the picture.
     pub fn is_plain(&self) -> bool {
         let roles = [&self.x, &self.series, &self.panel, &self.rows];
         roles.into_iter().all(Option::is_none) && self.only.is_empty()

@@ -10,17 +10,29 @@ use std::path::PathBuf;
 /// Traces: look at, convert, replay, record
 #[derive(Debug, Subcommand)]
 pub enum TraceVerb {
-    /// Show what a trace holds
+    /// Show a summary of a trace
     Info(Info),
     /// Write a trace in another format
+    ///
+    /// The number of values that the other format cannot hold is printed on standard error.
     Convert(Convert),
     /// Replay a trace on a modelled drive under each of the schedulers
+    ///
+    /// Sends the requests of all chosen devices to one drive.
     Replay(Box<ReplayArgs>),
     /// Record the requests of a block device with their processes
+    ///
+    /// Uses the kernel's tracing (tracefs). Needs root, but neither a module nor blktrace. Records requests as they reach the block layer,
+    /// before merging and scheduling, each with its thread and its completion. Reads from the page cache do not reach the block layer.
+    /// Delayed writes count for the thread that writes the cached data back.
+    ///
+    /// DEVICE is a disk, a loop device, a device-mapper node or a partition. For a partition the trace has the disk's requests within the
+    /// partition, with addresses of the disk. The recording ends after the duration, at Ctrl-C or SIGTERM, when the device goes away, or
+    /// after 8 million requests.
     Record(Record),
 }
 
-/// How to read a trace.
+/// Options for reading a trace.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Reading the trace")]
 pub struct ReadingOptions {
@@ -30,13 +42,13 @@ pub struct ReadingOptions {
     /// Unit of the times of a DiskSim trace: s, ms, us, 100ns or ns; guessed if not given
     #[arg(long, value_name = "UNIT")]
     pub time_unit: Option<TimeUnit>,
-    /// Which event of a blkparse, ftrace or perf trace is a request's arrival: queue or issue
+    /// Event of a blkparse, ftrace or perf trace that counts as a request's arrival: queue or issue
     #[arg(long, value_name = "EVENT")]
     pub arrival_event: Option<ArrivalEvent>,
     /// Columns of a CSV trace, as in time=1:ms,op=3,address=4:bytes,size=5:bytes
     ///
-    /// Parts what=column or what=column:unit, joined by commas; a column is its number, from 1, or
-    /// from the end, -1 the last, or its heading. Parts are:
+    /// Parts are what=column or what=column:unit, separated by commas. A column is given by its
+    /// heading, by its number from 1, or by its number from the end, -1 for the last. Parts:
     ///   time, completion            s, ms, us, 100ns, ns, date or clock; two are added: 1:s+2:ns
     ///   response                    s, ms, us, 100ns or ns, beside time or completion
     ///   op                          words, letters or SCSI codes; read1 or read0 for digits;
@@ -50,13 +62,13 @@ pub struct ReadingOptions {
     /// op, address and size are needed.
     #[arg(verbatim_doc_comment, long, value_name = "COLUMNS")]
     pub columns: Option<String>,
-    /// Pass over odd lines, count them and show the first ten; without it one is an error
+    /// Skip malformed lines, count these and show the first ten; by default such a line is an error
     #[arg(long)]
     pub lenient: bool,
-    /// Use requests that arrive this long after the first, or later, such as 10s
+    /// Use only requests that arrive at least this long after the first, such as 10s
     #[arg(long, value_name = "TIME")]
     pub from: Option<Nanos>,
-    /// Use requests for this long only, such as 60s
+    /// Use only requests of a period of this length, such as 60s
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     pub span: Option<Nanos>,
     /// Use at most N requests
@@ -72,42 +84,34 @@ fn formats_help() -> String {
     )
 }
 
-/// Show what a trace holds
+/// Arguments of `headtime trace info`.
 #[derive(Debug, Args)]
 pub struct Info {
     /// The trace; may be compressed with gzip or zstd; - is standard input, several are one trace
     #[arg(value_name = "FILE", required = true)]
     pub trace: Vec<PathBuf>,
-    /// Table or JSON
+    /// Output format: table or JSON
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
-    /// How to read it.
+    /// Options for reading the trace.
     #[command(flatten)]
     pub reading: ReadingOptions,
 }
 
-/// Record the requests of a block device with their processes
-///
-/// Uses the kernel's tracing (tracefs), which needs root, but neither a module nor blktrace.
-/// Records the requests that reach the block layer, before merging and scheduling, each with its
-/// thread and its completion. Reads that the page cache answers do not get there, and what it
-/// writes belongs to the thread that writes it back. Takes a disk, a loop device, a device-mapper
-/// node or a partition; of a partition it records the requests to its disk between its ends, by the
-/// disk's addresses. Ends after the duration, at Ctrl-C or SIGTERM, when the device goes away, or after
-/// 8 million requests.
+/// Arguments of `headtime trace record`.
 #[derive(Debug, Args)]
 #[command(after_long_help = RECORD_EXAMPLES)]
 pub struct Record {
-    /// The block device, such as /dev/sda, /dev/sda1 or /dev/loop0
+    /// Block device, such as /dev/sda, /dev/sda1 or /dev/loop0
     #[arg(value_name = "DEVICE")]
     pub device: PathBuf,
-    /// The file to write, csv; compressed with gzip if its name ends in .gz
+    /// CSV file to write: FILE.csv, or FILE.csv.gz for compression with gzip
     #[arg(short, long = "out", value_name = "FILE")]
     pub out: PathBuf,
-    /// The duration, such as 60s; by default until Ctrl-C
+    /// Duration of the recording, such as 60s; by default until Ctrl-C
     #[arg(long = "for", value_name = "TIME", value_parser = span)]
     pub span: Option<Nanos>,
-    /// The kernel's buffer for each processor, 16KiB to 1GiB
+    /// Size of the kernel's buffer for each processor, 16KiB to 1GiB
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = buffer)]
     pub buffer: Bytes,
 }
@@ -143,21 +147,19 @@ pub enum TextFormat {
     Json,
 }
 
-/// Write a trace in another format
-///
-/// Names on standard error what the other format cannot hold.
+/// Arguments of `headtime trace convert`.
 #[derive(Debug, Args)]
+#[command(override_usage = "headtime trace convert [OPTIONS] <IN>... <OUT>")]
 pub struct Convert {
-    /// The trace; may be compressed with gzip or zstd; - is standard input, several are one trace
-    #[arg(value_name = "IN", required = true)]
-    pub trace: Vec<PathBuf>,
-    /// The file to write; compressed with gzip if its name ends in .gz
-    #[arg(value_name = "OUT")]
-    pub out: PathBuf,
-    /// Format to write; by the name of OUT (.csv; .trace, .disksim, .ascii) if not given
+    /// The trace, and last the file to write, which is compressed with gzip if its name ends in .gz
+    ///
+    /// The trace may be compressed with gzip or zstd. - is standard input. Several files are one trace.
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Format to write; by default by the name of OUT: .csv, or .trace, .disksim, .ascii for disksim
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: Option<To>,
-    /// How to read it.
+    /// Options for reading the trace.
     #[command(flatten)]
     pub reading: ReadingOptions,
 }
@@ -165,15 +167,13 @@ pub struct Convert {
 /// Formats that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum To {
-    /// Arrival in ms, device, block, blocks, flags
+    /// DiskSim's columns: arrival in ms, device, block, blocks, flags
     Disksim,
     /// Columns with headings; loses nothing
     Csv,
 }
 
-/// Replay a trace on a modelled drive under each of the schedulers
-///
-/// Sends the requests of all chosen devices to one drive.
+/// Arguments of `headtime trace replay`.
 #[derive(Debug, Args)]
 #[command(after_long_help = replay_help(), allow_negative_numbers = true)]
 pub struct ReplayArgs {
@@ -211,19 +211,18 @@ pub struct ReplayArgs {
     /// Ignore arrivals: keep N requests outstanding (1 to 65535), in the order of the trace
     #[arg(long, value_name = "N", group = "pace", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub closed: Option<u32>,
-    /// Each process sends its next request its recorded think time after the previous one completes
+    /// Let each process send its next request a recorded think time after the previous completion
     ///
-    /// Needs processes and completions in the trace: the think time is an arrival minus the
-    /// completion of the same process before it.
+    /// The think time is an arrival minus the previous completion of the same process. The trace needs processes and
+    /// completions.
     #[arg(long, group = "pace")]
     pub closed_per_process: bool,
-    /// What to do with addresses past the end of the drive: error, or wrap
+    /// Treatment of addresses past the end of the drive: error, or wrap
     ///
-    /// With wrap, addresses count modulo the capacity, and a request that would cross the end is
-    /// moved back to fit.
+    /// With wrap, addresses count modulo the capacity. A request that would cross the end is moved back until it fits.
     #[arg(long, value_name = "HOW", default_value = "error")]
     pub fit: Fit,
-    /// In what order the drive serves the commands it holds: profile, fifo or sptf
+    /// Order in which the drive serves its commands: profile, fifo or sptf; several are compared
     #[arg(
         long,
         value_name = "ORDER",
@@ -234,19 +233,19 @@ pub struct ReplayArgs {
     /// Set any other key of the scenario, as in engine.merge=false or run.warm_up=10s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// The seed of the drive's noise
+    /// Seed of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: u64,
     /// Write events and decisions to a file; there must be only one scheduler
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Print the scenario that these options amount to, and run nothing
+    /// Print the scenario of these options, and run nothing
     #[arg(long)]
     pub print_scenario: bool,
-    /// How to read the trace.
+    /// Options for reading the trace.
     #[command(flatten)]
     pub reading: ReadingOptions,
-    /// How to write results.
+    /// Options for the output of results.
     #[command(flatten)]
     pub output: OutputOptions,
 }

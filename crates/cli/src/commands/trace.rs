@@ -349,16 +349,25 @@ impl OutName {
 }
 
 pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), Fault> {
-    let name = OutName::new(&args.out)?;
+    // Options may stand between the files.
+    let [files @ .., out] = args.files.as_slice() else {
+        unreachable!("a file is required");
+    };
+    if files.is_empty() {
+        let problem =
+            "the file to write is missing; give the files of the trace and then the file to write";
+        return Err(Fault::Usage(problem.into()));
+    }
+    let name = OutName::new(out)?;
     let to = args.to.or(name.to).ok_or_else(|| {
         Fault::Usage(format!(
             "{}: no format is known by this name; allowed are names that end in .csv (csv) or .trace, .disksim or \
              .ascii (disksim), perhaps with .gz behind; or say the format (--to csv or --to disksim)",
-            args.out.display()
+            out.display()
         ))
     })?;
-    let mut output = Output::create(&args.out)?;
-    let trace = open(&args.trace, &args.reading)?;
+    let mut output = Output::create(out)?;
+    let trace = open(files, &args.reading)?;
     for note in reading_notes(&trace) {
         context.note(&note);
     }
@@ -369,7 +378,7 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
     let written = name
         .write(&mut output, write)
         .map_err(|error| match error {
-            WriteError::Io(error) => Fault::writing(&args.out, &error),
+            WriteError::Io(error) => Fault::writing(out, &error),
             other => Fault::Input(format!("{}: {other}", trace.notes.file)),
         })?;
     output.finish()?;
@@ -380,13 +389,13 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
         (written.flags_lost, "flags (FUA, preflush, sync)"),
     ] {
         if count > 0 {
-            let out = args.out.display();
+            let out = out.display();
             context.note(&format!(
                 "{out}: the format has no place for {count} {what}"
             ));
         }
     }
-    let (requests, out) = (written.requests, args.out.display());
+    let (requests, out) = (written.requests, out.display());
     context.note(&format!("{out}: {requests} requests written"));
     Ok(())
 }

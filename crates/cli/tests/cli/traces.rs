@@ -76,7 +76,8 @@ fn conversions_go_both_ways() {
     let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
     let (csv, back) = (file("tiny.csv"), file("tiny.trace"));
     stdout(&["trace", "convert", "tiny.trace", &csv]);
-    stdout(&["trace", "convert", &csv, &back]);
+    // Options may stand between the files.
+    stdout(&["trace", "convert", &csv, "--to", "disksim", &back]);
     let comment_free = |path: &str| -> String {
         let text = std::fs::read_to_string(path).unwrap();
         text.lines()
