@@ -307,31 +307,26 @@ fn what_the_buffer_serves_leaves_no_gap() {
         ..ProcessSpec::default()
     };
     let all = [
-        ("wd5000aaks", "noop", 2, &in_order),
-        ("exos-x18", "sptf", 2, &writing),
-        ("wd5000aaks", "noop", 1, &in_order),
-        ("wd5000aaks", "sptf", 1, &in_order),
-        // Just in time: the arm leaves streams for gap reads, which only the guard sees.
-        ("exos-x18", "sptf", 2, &in_order),
-        ("exos-x18", "deadline", 1, &writing),
+        ("wd5000aaks", "noop", 2, &in_order, Hits::Spared, true),
+        ("exos-x18", "sptf", 2, &writing, Hits::Spared, false),
+        ("wd5000aaks", "noop", 1, &in_order, Hits::Spared, true),
+        // The scheduler leaves each stream for another, so that nothing is a hit.
+        ("wd5000aaks", "sptf", 1, &in_order, Hits::Spared, false),
+        ("exos-x18", "deadline", 1, &writing, Hits::Spared, false),
+        ("exos-x18", "sptf", 2, &in_order, Hits::Guarded, true),
+        // Red at 0.854: the arm leaves streams just in time for gap reads, which only the guard sees.
+        ("exos-x18", "sptf", 2, &in_order, Hits::Spared, true),
     ];
     // A drive that holds the arm for streams has one of two rates, by chance.
     let without_hold = |drive| shipped(drive).with(|spec| spec.queue.stream_hold = Nanos::ZERO);
-    for (drive, scheduler, depth, each) in cases(2, all) {
+    for (drive, scheduler, depth, each, hits, suspends) in cases(2, all) {
         let profile = without_hold(drive).expect("it can be");
-        let hits = match (drive, each.read_share == 1.0) {
-            ("exos-x18", true) => Hits::Guarded,
-            _ => Hits::Spared,
-        };
         let ([alone, beside], stats) = with_its_buffer(&profile, scheduler, depth, each, hits, 1);
+        let text = format!("{drive}, {scheduler}, {depth}, {hits:?}: {beside} of {alone}");
         // Of five seeds, 97.2 % are left in the mean with the worst of these, and 95.3 to 98.8 % with one.
-        assert!(
-            beside * 100 > alone * 95,
-            "{drive}, {scheduler}, depth {depth}: {beside} of {alone}"
-        );
-        // Nothing is spared before random reads whose ends are as predicted, nor where clients lose nothing.
-        let spares = each.read_share == 1.0 && beside < alone;
-        assert_eq!(stats.suspensions() > 0, spares, "{drive}, {scheduler}");
+        assert!(beside * 100 > alone * 95, "{text}");
+        // Nothing is spared before random reads whose ends are as predicted.
+        assert_eq!(stats.suspensions() > 0, suspends, "{text}");
     }
     // What is to be spared is a lot.
     let ([alone, beside], stats) = with_its_buffer(
