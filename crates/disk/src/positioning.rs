@@ -503,12 +503,11 @@ impl Positioning for Model {
 
     fn serves_runs(&self, op: Op) -> bool {
         let cache = &self.profile.cache;
-        let serves = match op {
+        match op {
             Op::Read => cache.read_ahead != ReadAhead::Off,
             Op::Write => cache.write_back != WriteBack::Off,
             Op::Flush | Op::Discard => false,
-        };
-        cache.enabled && serves
+        }
     }
 
     fn turn(&self) -> Option<Nanos> {

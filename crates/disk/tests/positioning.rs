@@ -413,3 +413,27 @@ fn most_predictions_are_the_time_of_the_drive() {
         }
     }
 }
+
+/// Requests of a sequence are served by the buffer as far as the drive reads ahead and writes back.
+#[test]
+fn the_buffer_serves_runs_of_reads_with_read_ahead_and_of_writes_with_write_back() {
+    let serves = |change: fn(&mut Spec)| {
+        let profile = models()[0].profile().with(|spec| {
+            spec.cache.enabled = true;
+            spec.cache.read_ahead = ReadAhead::SegmentFull;
+            spec.cache.write_back = WriteBack::Off;
+            change(spec);
+        });
+        let model = std::sync::Arc::new(Model::new(&profile.expect("in range")));
+        [Op::Read, Op::Write, Op::Flush].map(|op| model.serves_runs(op))
+    };
+    assert_eq!(serves(|_| {}), [true, false, false]);
+    assert_eq!(
+        serves(|spec| spec.cache.write_back = WriteBack::Full),
+        [true, true, false]
+    );
+    let off = |spec: &mut Spec| {
+        (spec.cache.read_ahead, spec.cache.read_ahead_max) = (ReadAhead::Off, 0);
+    };
+    assert_eq!(serves(off), [false; 3]);
+}

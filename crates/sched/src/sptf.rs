@@ -15,8 +15,8 @@
 //!
 //! `sptf` with `runs`, the default: if the drive's buffer serves a request that continues the request before, the request has a positioning
 //! time of 0 and goes next. Such a run ends at 2,048 sectors, but not before four requests. `runs=false` is the rule of the sources, which
-//! have drives without a buffer. In such a drive a read that continues another read comes a moment too late and waits a turn. With a buffer
-//! the rule by position alone serves four sequential readers a seventh of what runs do (`exos-x18`, 64 KiB).
+//! have drives without a buffer. In such a drive a read that continues another read comes a moment too late and waits a turn. With a buffer,
+//! four sequential readers have 1.0 to 1.8 times the throughput of `runs=false`. The gain grows with queued requests and their size.
 //!
 //! A request is located once, when it is inserted or grows. Of several requests for the same sectors only the oldest is
 //! considered, since no variant takes another before it.
@@ -84,7 +84,7 @@ const AGE_WEIGHT_MAX: Millionths = Millionths(1_000 * Millionths::ONE.0);
 /// The record of plain and aged SPTF.
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "sptf",
-    idea: "what the head reaches soonest",
+    idea: "request with the shortest positioning time",
     bound: "none: can starve; with age_weight W, none that came longest positioning / W later passes",
     source: "Seltzer, Chen, Ousterhout, USENIX 1990; Jacobson, Wilkes, HPL-CSP-91-7",
     avoid: "there is no accurate profile of the drive, the drive holds several commands that were sent \
@@ -167,8 +167,6 @@ struct Behind<Place> {
     lba: Lba,
     head: Head<Place>,
     sent: Time,
-    /// Operation of requests that the buffer serves if they begin at `lba`.
-    serves: Option<Op>,
 }
 
 /// The best request so far and its cost. The cost is a pair (seek or zero, then positioning time) or an aged value.
@@ -253,8 +251,11 @@ impl<P: Positioning> Sptf<P> {
     fn choose(&self, now: Time, head: &HeadState) -> Option<Tag> {
         let from = &self.from(now, head);
         match self.rule {
-            Rule::Plain => Some(self.soonest(from)?.tag),
-            Rule::Aged(weight) => self.soonest_aged(from, weight),
+            Rule::Plain => match self.continuing(head) {
+                None => Some(self.soonest(from)?.tag),
+                next => next,
+            },
+            Rule::Aged(weight) => self.soonest_aged(from, self.continuing(head), weight),
             Rule::SeekWeighted(percent) => {
                 let soonest = self.soonest(from)?;
                 let limit = within(soonest.cost.1, percent);
@@ -273,10 +274,20 @@ impl<P: Positioning> Sptf<P> {
             lba: head.lba,
             sent: now + head.ahead,
             head: head.by(&self.positioning, now),
-            serves: (self.run.as_ref())
-                .and_then(|run| run.goes_on(head))
-                .filter(|op| self.positioning.serves_runs(*op)),
         }
+    }
+
+    /// Returns the oldest request that continues the run, if the drive's buffer serves the request.
+    fn continuing(&self, head: &HeadState) -> Option<Tag> {
+        let op = self.run.as_ref()?.goes_on(head)?;
+        if !self.positioning.serves_runs(op) {
+            return None;
+        }
+        let here = self.by_lba.index().upward(head.lba);
+        let here = here.take_while(|entry| entry.lba == head.lba);
+        here.map(|entry| entry.tag)
+            .filter(|tag| self.located(*tag).op == op)
+            .min_by_key(|tag| self.requests.age(*tag))
     }
 
     fn seek(&self, from: &Behind<P::Place>, tag: Tag) -> Nanos {
@@ -294,9 +305,6 @@ impl<P: Positioning> Sptf<P> {
     fn predict(&self, from: &Behind<P::Place>, tag: Tag) -> Nanos {
         let to = self.located(tag);
         let Behind { head, sent, .. } = from;
-        if from.serves == Some(to.op) && self.requests.get(tag).extent.start == from.lba {
-            return Nanos::ZERO;
-        }
         let predicted = self
             .positioning
             .predict_behind(head, *sent, to.place, to.op);
@@ -319,14 +327,20 @@ impl<P: Positioning> Sptf<P> {
         best
     }
 
-    /// Returns the request with the least positioning time less weighted wait.
-    fn soonest_aged(&self, from: &Behind<P::Place>, weight: Millionths) -> Option<Tag> {
+    /// Returns the request with the least positioning time less weighted wait. The request that continues a run has the time 0.
+    fn soonest_aged(
+        &self,
+        from: &Behind<P::Place>,
+        continuing: Option<Tag>,
+        weight: Millionths,
+    ) -> Option<Tag> {
         let oldest = self.requests.oldest(ALL)?;
-        let cost = |tag: Tag| {
+        let aged = |tag: Tag, time: Nanos| {
             let arrival = self.requests.get(tag).arrival;
             let younger = arrival.saturating_since(oldest.arrival);
-            Aged::new(weight, self.predict(from, tag), younger)
+            Aged::new(weight, time, younger)
         };
+        let cost = |tag: Tag| aged(tag, self.predict(from, tag));
         // The oldest request has the longest wait. A side of the search therefore ends if the seek alone, less the
         // oldest request's wait, costs more than the best request. The search begins with the oldest request. Otherwise
         // it would cover the whole disk as soon as that wait weighs more than a long seek.
@@ -334,6 +348,9 @@ impl<P: Positioning> Sptf<P> {
             tag: oldest.tag,
             cost: cost(oldest.tag),
         });
+        if let Some(tag) = continuing {
+            self.improve(&mut best, tag, aged(tag, Nanos::ZERO));
+        }
         self.outward(from.lba, |entry| {
             let seek = self.seek_at_least(from, &entry);
             let least = Aged::new(weight, seek, Nanos::ZERO);

@@ -8,7 +8,9 @@ use headtime_engine::{Config, Lane, Member, Order, Plug, Seen};
 use headtime_sched::{Flags, Scheduler, Spec, WaitStats};
 use headtime_sim::{Report, RunError, Setup, run};
 use headtime_units::{Bytes, Nanos, Time};
-use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
+use headtime_workload::{
+    Pacing, ProcessSpec, SizeDistribution, Synthetic, SyntheticSpec, TimeDistribution,
+};
 use proptest::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -357,4 +359,24 @@ fn time_behind_barriers_is_held() {
     let [waiting, held] = [Part::Waiting, Part::Held].map(|part| head_time.get(part));
     assert!(waiting > Nanos::from_millis(5), "{waiting}");
     assert_eq!(held, Nanos::ZERO);
+}
+
+/// Four clients that read on, each with 32 requests queued. The drive's buffer has the sectors that continue a request.
+#[test]
+fn sptf_reads_on_from_the_buffer() {
+    let process = ProcessSpec {
+        sequential_share: 1.0,
+        size: SizeDistribution::Constant(Bytes(64 << 10)),
+        pacing: Pacing::Closed {
+            think: TimeDistribution::Constant(Nanos::ZERO),
+            outstanding: 32,
+        },
+        ..ProcessSpec::default()
+    };
+    let workload = SyntheticSpec::alike(1, 4, &process);
+    let [runs, position] = ["sptf", "sptf:runs=false"].map(|scheduler| {
+        let limit = |setup: &mut Setup| setup.limit = Some(Nanos::from_secs(5));
+        simulate(scheduler, &workload, limit).measured.requests
+    });
+    assert!(runs > position * 23 / 20, "{runs} {position}");
 }

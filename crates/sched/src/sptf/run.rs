@@ -3,7 +3,8 @@
 use crate::{HeadState, Op, Request};
 use headtime_units::{Lba, Sectors};
 
-/// Requests and sectors at which a run ends, if both are reached. 2,048 sectors of 512 bytes are 1 MiB, about a track of 2010.
+/// Requests and sectors at which a run ends, if both are reached. 2,048 sectors of 512 bytes are 1 MiB, about a track of 2010. A quarter
+/// and four times of each change the throughput of 110 drawn mixes by at most 1 %. Without an end, random clients beside lose 13 %.
 const LONGEST: (u32, Sectors) = (4, Sectors::new(2_048));
 
 /// The requests that were handed out last.
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
     use crate::{Elevator, Positioning, Predicted, Tag};
     use alloc::vec::Vec;
-    use headtime_units::{Extent, Nanos, Time};
+    use headtime_units::{Extent, Millionths, Nanos, Time};
 
     /// A drive with a buffer. A request that continues another request has just missed its sector and waits a turn of 9 ms.
     struct Missed;
@@ -74,24 +75,28 @@ mod tests {
         }
     }
 
-    /// Starts in the order in which requests go, of two sequences with requests of this length.
-    fn order(op: Op, len: u64, run: Option<Run>) -> Vec<u64> {
-        let mut sptf = Sptf {
-            run,
-            ..Sptf::new(Missed)
-        };
+    /// Starts in the order in which requests go, of two sequences with requests of this length. The second sequence arrived at time 0, the
+    /// first sequence `late` later.
+    fn order_of(mut sptf: Sptf<Missed>, op: Op, len: u64, late: Nanos) -> Vec<u64> {
+        let now = Time::ZERO + late;
         for at in 0..12 {
             let start = (at % 2) * 1_000_000 + at / 2 * len;
-            let request = Request::new(Tag(at as u32), op, Extent::at(start, len), Time::ZERO);
-            sptf.insert(Time::ZERO, request);
+            let arrival = [now, Time::ZERO][at as usize % 2];
+            let request = Request::new(Tag(at as u32), op, Extent::at(start, len), arrival);
+            sptf.insert(now, request);
         }
         let mut head = HeadState::START;
         let mut starts = Vec::new();
-        while let Some(request) = sptf.take(Time::ZERO, &head) {
+        while let Some(request) = sptf.take(now, &head) {
             head = HeadState::behind(&request);
             starts.push(request.extent.start.get());
         }
         starts
+    }
+
+    fn order(op: Op, len: u64, run: Option<Run>) -> Vec<u64> {
+        let sptf = Sptf::new(Missed);
+        order_of(Sptf { run, ..sptf }, op, len, Nanos::ZERO)
     }
 
     fn changes(order: &[u64]) -> usize {
@@ -114,5 +119,33 @@ mod tests {
         assert_ne!(alone, order(Op::Read, 8, Some(Run::default())));
         assert_eq!(alone, order(Op::Write, 8, Some(Run::default())));
         assert_eq!(alone, order(Op::Write, 8, None));
+    }
+
+    #[test]
+    fn a_weighted_wait_ends_a_run() {
+        let first = |weight| {
+            let aged = Sptf::aged(Missed, Millionths(weight));
+            let run = Some(Run::default());
+            let order = order_of(Sptf { run, ..aged }, Op::Read, 8, Nanos::from_secs(1));
+            order.iter().take_while(|start| **start < 1_000_000).count()
+        };
+        // The other sequence is 1 ms away and has waited for 1 s.
+        assert_eq!(first(900), 6);
+        assert_eq!(first(1_100), 0);
+    }
+
+    #[test]
+    fn a_run_goes_on_only_from_its_end_and_with_its_operation() {
+        let extent = Extent::at(64, 8);
+        let read = |op| Request::new(Tag(0), op, extent, Time::ZERO);
+        let mut run = Run::default();
+        run.add(&read(Op::Read));
+        assert_eq!(
+            run.goes_on(&HeadState::behind(&read(Op::Read))),
+            Some(Op::Read)
+        );
+        assert_eq!(run.goes_on(&HeadState::behind(&read(Op::Write))), None);
+        assert_eq!(run.goes_on(&HeadState::at(Lba::new(80))), None);
+        assert_eq!(run.goes_on(&HeadState::START), None);
     }
 }
