@@ -349,15 +349,15 @@ impl OutName {
 }
 
 pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), Fault> {
-    // Options may stand between the files.
-    let [files @ .., out] = args.files.as_slice() else {
-        unreachable!("a file is required");
-    };
-    if files.is_empty() {
+    let files = args
+        .files
+        .split_last()
+        .filter(|(_, trace)| !trace.is_empty());
+    let (out, trace_files) = files.ok_or_else(|| {
         let problem =
-            "the file to write is missing; give the files of the trace and then the file to write";
-        return Err(Fault::Usage(problem.into()));
-    }
+            "the file to write is missing; give the files of the trace, and last the file to write";
+        Fault::Usage(problem.into())
+    })?;
     let name = OutName::new(out)?;
     let to = args.to.or(name.to).ok_or_else(|| {
         Fault::Usage(format!(
@@ -367,7 +367,7 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
         ))
     })?;
     let mut output = Output::create(out)?;
-    let trace = open(files, &args.reading)?;
+    let trace = open(trace_files, &args.reading)?;
     for note in reading_notes(&trace) {
         context.note(&note);
     }

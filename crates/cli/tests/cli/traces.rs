@@ -90,6 +90,9 @@ fn conversions_go_both_ways() {
         comment_free(&back),
         comment_free(original.to_str().unwrap())
     );
+    let (code, alone) = ended(&["trace", "convert", "tiny.trace"]);
+    assert_eq!(code, 2);
+    assert!(alone.contains("the file to write is missing"), "{alone}");
     let infos = [
         json(&["trace", "info", "tiny.trace", "--format", "json"]),
         json(&["trace", "info", &csv, "--format", "json"]),

@@ -135,7 +135,7 @@ pub(super) fn record_beside(state: &Path) -> PathBuf {
 }
 
 impl SwitchRecord {
-    /// Creates the record of a disk next to its state. Does not write a file.
+    /// Creates the record of a disk next to its state, without writing a file.
     pub fn beside(state: &Path, disk: &str) -> SwitchRecord {
         SwitchRecord {
             path: record_beside(state),
