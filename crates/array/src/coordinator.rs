@@ -62,8 +62,8 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// Creates a coordinator of `members` equal disks. Their schedulers are [`Stream`](headtime_sched::Stream) with
-    /// this configuration and this curve.
+    /// Creates a coordinator of `members` equal disks. Each disk's scheduler is [`Stream`](headtime_sched::Stream)
+    /// with this configuration and this curve.
     pub fn new(members: u16, config: &StreamConfig, curve: Arc<ServiceCurve>) -> Coordinator {
         let disk = StreamRule::new(curve, config.threshold, config.tolerance);
         let whole = disk.clone().striped(u64::from(members));
@@ -142,8 +142,8 @@ impl Coordinator {
             && self.others_wait(stream)
     }
 
-    /// Starts a slice: "it marks the virtual stream's next request to each disk as urgent so that it can be dispatched
-    /// immediately to bring each disk head to the corresponding physical stream".
+    /// Starts a slice. The stream's next request to each disk becomes urgent, so that each disk's head goes to its part of the stream at once
+    /// (section 2.2).
     fn serve(&mut self, now: Time, index: usize) {
         let until = now.saturating_add(self.slice);
         self.served = Some(Served {

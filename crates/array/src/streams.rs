@@ -19,7 +19,7 @@ const UNUSABLE: Nanos = Nanos::from_secs(1);
 pub(crate) struct Tail {
     /// Address behind the last sector of the newest request.
     end: Lba,
-    /// The same address as a place on each disk.
+    /// Place of `end` on each disk.
     place: Lba,
     /// Number of requests that have not ended.
     pub outstanding: u32,

@@ -3,6 +3,8 @@
 //! A log is text: a header line, settings, and then one line per event or command, in order. Numbers are decimal, times
 //! are nanoseconds since the start of the run, below 2^63 ([`Time::LATEST`]).
 //!
+//! An example of each line:
+//!
 //! ```text
 //! headtime-log 3
 //! # scheduler deadline
