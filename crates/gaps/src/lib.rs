@@ -332,7 +332,7 @@ impl<P: Passing> Freeblock<P> {
         });
     }
 
-    /// Notes a client's request that is done without counting its blocks as read. [`Background::seen`] includes this call.
+    /// Notes a client's request that is done without counting its blocks as read. [`seen`](headtime_engine::Background::seen) includes this call.
     pub fn noticed(&mut self, now: Time, done: &Finished) {
         let idle = done.request.arrival.saturating_since(self.quiet_from);
         self.unwritten.idle(idle, self.turn);
