@@ -1,12 +1,15 @@
 //! Parses dates and times of day from bytes.
 
 use crate::number::{self, Allowed, TIME_MAX};
+use std::ops::RangeInclusive;
 
 const SECOND: u64 = 1_000_000_000;
 
 const DATE: Allowed = Allowed(
-    "a date from 1970 on such as 2024-01-15, 2024-01-15 10:30:45.123456 or 2024-01-15T10:30:45Z",
+    "a date from 1970 to 2261 such as 2024-01-15, 2024-01-15 10:30:45.123456 or 2024-01-15T10:30:45Z",
 );
+/// Years of which each nanosecond is below 2^63 since 1970.
+const YEARS: RangeInclusive<u64> = 1970..=2261;
 const CLOCK: Allowed = Allowed("a time of day such as 10:30:45.123456");
 
 /// Returns the nanoseconds from 1970 to a date (ISO 8601, with `/` allowed for `-`). A time of day may
@@ -19,7 +22,11 @@ pub(crate) fn date(text: &[u8]) -> Result<u64, Allowed> {
     let (year, month, date) = (part(&day[..4])?, part(&day[5..7])?, part(&day[8..])?);
     let separated = matches!(day[4], b'-' | b'/') && day[4] == day[7];
     let days_of_month = DAYS.get((month as usize).wrapping_sub(1));
-    if !separated || year < 1970 || date == 0 || days_of_month.is_none_or(|days| date > *days) {
+    if !separated
+        || !YEARS.contains(&year)
+        || date == 0
+        || days_of_month.is_none_or(|days| date > *days)
+    {
         return Err(DATE);
     }
     // Years are counted from March, so that a leap day ends its year.
@@ -87,6 +94,7 @@ mod tests {
             ("2024/03/01T00:00:00Z", 1_709_251_200, 0),
             ("2024-01-15T12:30:45+02:00", 1_705_314_645, 0),
             ("2024-01-15T05:00:45-05:30", 1_705_314_645, 0),
+            ("2261-12-31T23:59:59Z", 9_214_646_399, 0),
         ] {
             assert_eq!(
                 date(text.as_bytes()),
@@ -107,6 +115,8 @@ mod tests {
             "2024-00-01",
             "2024-04-31",
             "1969-12-31",
+            "2262-01-01",
+            "9999-12-31 23:59:59",
             "2024-01/15",
             "2024-01-15 10:30",
             "2024-01-15x10:30:45",
