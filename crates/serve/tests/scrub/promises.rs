@@ -1,61 +1,73 @@
 //! Scrubs with a date, and with a bound of what clients wait for.
 
-use crate::common::{Inbox, request, submit};
+use crate::common::{request, submit};
 use crate::rig::{Of, Rig, USUAL, soon, unreadable};
 use headtime_gaps::Verdict;
 use headtime_sched::{Class, Op};
 use headtime_serve::disk::Disk;
+use headtime_serve::request::{Completer, Completion};
 use headtime_serve::scrub::{
     PromiseStatus, Promises, ScrubAsk, ScrubError, ScrubState, ScrubStatus,
 };
 use headtime_testkit::Folder;
 use headtime_units::{Extent, Nanos};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{JoinHandle, sleep};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::sleep;
 use std::time::Duration;
 
-/// Clients that always wait for something, each for one random read of 4 KiB after the other.
-struct Busy {
-    ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+/// Clients that always wait for something, each for one random read of 4 KiB after the other. Each next read comes from the disk's thread,
+/// at the completion before. So clients do not pause on a busy machine either.
+struct Busy(Arc<Clients>);
+
+#[derive(Debug)]
+struct Clients {
+    me: Weak<Clients>,
+    disk: Disk,
+    class: Class,
+    next: AtomicU64,
+    under_way: AtomicU64,
+    ends: AtomicBool,
+}
+
+impl Clients {
+    fn ask(&self) {
+        let nth = self.next.fetch_add(1, Ordering::SeqCst);
+        let to = self.me.upgrade().expect("clients live until all reads are done");
+        let mut asked = request(&self.disk, nth, Op::Read, nth * 7919 % 1000 * 8, to);
+        asked.class = self.class;
+        submit(&self.disk, asked);
+    }
+}
+
+impl Completer for Clients {
+    fn complete(&self, _: Completion) {
+        match self.ends.load(Ordering::SeqCst) {
+            false => self.ask(),
+            true => drop(self.under_way.fetch_sub(1, Ordering::SeqCst)),
+        }
+    }
 }
 
 impl Busy {
     fn begin(disk: &Disk, clients: u64, class: Class) -> Busy {
-        let ends = Arc::new(AtomicBool::new(false));
-        let (told, disk) = (Arc::clone(&ends), disk.clone());
-        let thread = std::thread::spawn(move || {
-            let inbox = Inbox::new(64);
-            let ask = |nth: u64| {
-                let lba = nth * 7919 % 1000 * 8;
-                let to = Arc::clone(&inbox) as Arc<_>;
-                let mut asked = request(&disk, nth, Op::Read, lba, to);
-                asked.class = class;
-                submit(&disk, asked);
-            };
-            (0..clients).for_each(&ask);
-            let (mut nth, mut under_way) = (clients, clients);
-            while under_way > 0 {
-                if inbox.poll().is_none() {
-                    sleep(Duration::from_micros(200));
-                    continue;
-                }
-                under_way -= 1;
-                if !told.load(Ordering::SeqCst) {
-                    ask(nth);
-                    (nth, under_way) = (nth + 1, under_way + 1);
-                }
-            }
+        let all = Arc::new_cyclic(|me| Clients {
+            me: Weak::clone(me),
+            disk: disk.clone(),
+            class,
+            next: AtomicU64::new(0),
+            under_way: AtomicU64::new(clients),
+            ends: AtomicBool::new(false),
         });
-        let thread = Some(thread);
-        Busy { ends, thread }
+        (0..clients).for_each(|_| all.ask());
+        Busy(all)
     }
 
-    fn end(mut self) {
-        self.ends.store(true, Ordering::SeqCst);
-        let thread = self.thread.take().expect("once");
-        thread.join().expect("no panic");
+    fn end(self) {
+        self.0.ends.store(true, Ordering::SeqCst);
+        while self.0.under_way.load(Ordering::SeqCst) > 0 {
+            sleep(Duration::from_millis(1));
+        }
     }
 }
 
