@@ -2,6 +2,7 @@
 //!
 //! Code that another program could use is in other crates. This is the only crate that prints.
 
+mod advice;
 mod apart;
 pub mod args;
 pub mod commands;

@@ -348,8 +348,12 @@ fn script(
     disk: DiskSize,
 ) -> Result<Script, Fault> {
     let fitter = Fitter::new(disk.capacity, disk.sector_bytes, replay.fit);
-    Script::new(trace, devices, &fitter)
-        .map_err(|error| Fault::Input(format!("{}: on drive {drive}: {error}", replay.name())))
+    let mut script = Script::new(trace, devices, &fitter)
+        .map_err(|error| Fault::Input(format!("{}: on drive {drive}: {error}", replay.name())))?;
+    for (number, role) in (1..).zip(replay.roles.iter()) {
+        script.assign(number, role.class, |process| role.has(trace, process));
+    }
+    Ok(script)
 }
 
 /// The reads and writes of a program's trace on a disk, made once for all hosts with such a disk. A host has whole pages. Requests behind

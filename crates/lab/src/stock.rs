@@ -184,7 +184,7 @@ impl Stock {
         disk: DiskSize,
         make: impl FnOnce() -> Result<Script, Fault>,
     ) -> Result<Arc<Script>, Fault> {
-        let trace = (&replay.file, &replay.reading, replay.fit);
+        let trace = (&replay.file, &replay.reading, replay.fit, &replay.roles);
         let key = format!("{:?}", (trace, devices, disk));
         self.scripts.get(key, || make().map(Arc::new))
     }

@@ -1,6 +1,6 @@
 //! Drives by name or by file.
 
-use crate::StackError;
+use crate::{StackError, words};
 use headtime_disk::profile::{self, Profile};
 pub use headtime_disksim::Choice;
 use headtime_disksim::ImportError;
@@ -9,7 +9,8 @@ use headtime_units::nearest;
 use std::fs;
 use std::path::Path;
 
-/// Returns the profile that a text names: a shipped profile, a profile file (TOML), or DiskSim's parameter file.
+/// Returns the profile that a text names: a shipped profile, a size and speed such as `18TB-7200`, a profile file (TOML), or DiskSim's
+/// parameter file.
 /// `FILE#NAME` names one of several drives in a parameter file.
 ///
 /// # Errors
@@ -37,6 +38,10 @@ pub fn open_with_findings(text: &str) -> Result<(Profile, Findings), StackError>
     let found_none = |profile| (profile, Findings::default());
     if let Some(profile) = profile::by_name(text) {
         return Ok(found_none(profile));
+    }
+    if let Some(profile) = words::profile(text) {
+        let fault = |problem| StackError::Input(format!("drive {}: {problem}", one_line(text)));
+        return profile.map(found_none).map_err(fault);
     }
     let path = Path::new(text);
     let is_file = text.contains(['/', '\\']) || path.extension().is_some() || path.exists();
@@ -76,7 +81,7 @@ fn unknown(text: &str) -> String {
     );
     let text = one_line(text);
     format!(
-        "no drive is called `{text}`{guess} There are {}, each also as NAME-4kn, and plausible-SEED, drawn from a number; or give a file, FILE.toml or FILE.parv",
+        "no drive is called `{text}`{guess} There are {}, each also as NAME-4kn, and plausible-SEED, drawn from a number, and SIZE-RPM, such as 18TB-7200; or give a file, FILE.toml or FILE.parv",
         names.join(", ")
     )
 }

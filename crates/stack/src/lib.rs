@@ -17,6 +17,7 @@ mod log;
 mod scan;
 mod simulated;
 mod timeout;
+mod words;
 
 pub use array::{ArrayMembers, ArraySpec, Level};
 pub use believed::{Beliefs, Believed, Known, Source};

@@ -8,6 +8,7 @@ mod new;
 mod output;
 mod probe;
 mod qos;
+mod report;
 mod reproduce;
 mod scrub;
 mod serve;
@@ -30,6 +31,7 @@ pub use new::{New, Rate, SectorName};
 pub use output::{Format, OutputOptions};
 pub use probe::{Emit, Probe, ScratchRange};
 pub use qos::{QosCoordinate, QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
+pub use report::{Report, ReportFormat};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{
@@ -76,6 +78,12 @@ pub enum Verb {
     /// Running the command again continues an interrupted sweep from this file. The command refuses if the scenario, a file that the
     /// scenario names or the version of headtime has changed.
     Sweep(Box<SweepArgs>),
+    /// Say what a disk's clients wait for, and what to set
+    ///
+    /// Replays a load on a model of the drive under many settings of Linux and of Headtime, and recommends one of each. Repeats the best
+    /// settings with other seeds, other values of the drive's assumed keys, and a little more load, so that the advice says what it hangs
+    /// on. docs/report.md explains the score and the output.
+    Report(Box<Report>),
     /// Traces: look at, convert, replay, record
     #[command(subcommand)]
     Trace(TraceVerb),
@@ -191,6 +199,7 @@ fn after_help() -> String {
          \x20 headtime sweep --set program.scale=0.1 --vary host.read_ahead=0B,128KiB,1MiB --plot ahead.svg\n\
          \x20 headtime generate examples .\n\
          \x20 headtime trace replay database.csv.gz --profile exos-x18 --scheduler noop,sstf --closed 32\n\
+         \x20 headtime report --like vm+scrub --profile exos-x18\n\
          \x20 headtime drive list\n\
          \x20 headtime reproduce --list\n\n\
          Values:\n\

@@ -13,6 +13,7 @@ mod generate;
 mod judging;
 mod qos;
 mod replay_log;
+mod report;
 mod reproduce;
 mod scrub;
 mod serve;
@@ -37,6 +38,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Sim(SimVerb::Fuzz(args)) => sim::fuzz(&args, context),
         Verb::Sim(SimVerb::ReplayLog(args)) => replay_log::replay_log(&args, context),
         Verb::Sweep(args) => sweep::sweep(*args, context),
+        Verb::Report(args) => report::report(*args, context),
         Verb::Trace(TraceVerb::Info(args)) => trace::info(&args, context),
         Verb::Trace(TraceVerb::Convert(args)) => trace::convert(&args, context),
         Verb::Trace(TraceVerb::Replay(args)) => trace::replay(*args, context),

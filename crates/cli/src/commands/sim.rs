@@ -55,7 +55,7 @@ pub(super) fn open(path: &Path) -> Result<(Table, Place), Fault> {
 }
 
 /// Reads the text of a scenario or a job.
-fn text(path: &Path) -> Result<String, Fault> {
+pub(super) fn text(path: &Path) -> Result<String, Fault> {
     let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
     String::from_utf8(content).map_err(|_| {
         let file = path.display();

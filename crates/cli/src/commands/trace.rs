@@ -40,7 +40,7 @@ impl ReadingOptions {
     }
 }
 
-fn open(paths: &[PathBuf], reading: &ReadingOptions) -> Result<Trace, Fault> {
+pub(super) fn open(paths: &[PathBuf], reading: &ReadingOptions) -> Result<Trace, Fault> {
     Trace::open_all(paths, &reading.reading().options()?).map_err(trace_fault)
 }
 
@@ -400,14 +400,67 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
     Ok(())
 }
 
-pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), Fault> {
-    let mut table = Table::default();
-    let names = args.trace.iter().map(|path| match path.file_name() {
+/// Sets the keys of a scenario that name a trace and the way to read it. Returns the trace's name.
+pub(super) fn set_trace(table: &mut Table, trace: &[PathBuf], reading: &ReadingOptions) -> String {
+    let names = trace.iter().map(|path| match path.file_name() {
         Some(name) if name == "-" => "standard input".to_owned(),
         Some(name) => name.to_string_lossy().into_owned(),
         None => path.display().to_string(),
     });
     let name = names.collect::<Vec<_>>().join(", ");
+    let files = trace.iter().map(|path| path.display().to_string());
+    set(table, "TRACE", "trace.file", texts("TRACE", files));
+    let reading = reading.reading();
+    let format = reading.format.map(|format| format.to_string());
+    let unit = reading.time_unit.map(|unit| unit.to_string());
+    let event = reading.arrival_event.map(|event| event.to_string());
+    for (option, key, value) in [
+        ("--trace-format", "trace.format", format),
+        ("--time-unit", "trace.time_unit", unit),
+        ("--arrival-event", "trace.arrival_event", event),
+        ("--columns", "trace.columns", reading.columns),
+        (
+            "--from",
+            "trace.from",
+            reading.from.map(|from| from.to_string()),
+        ),
+        (
+            "--for",
+            "trace.for",
+            reading.span.map(|span| span.to_string()),
+        ),
+    ] {
+        if let Some(value) = value {
+            set(table, option, key, Value::Text(value));
+        }
+    }
+    if let Some(first) = reading.first {
+        set(
+            table,
+            "--first",
+            "trace.first",
+            Value::Integer(first as i64),
+        );
+    }
+    if reading.lenient {
+        set(table, "--lenient", "trace.lenient", Value::Flag(true));
+    }
+    name
+}
+
+/// A list of texts from an option.
+pub(super) fn texts(option: &str, texts: impl Iterator<Item = String>) -> Value {
+    let place = Place::Option(option.into());
+    let node = |text| Node {
+        value: Value::Text(text),
+        place: place.clone(),
+    };
+    Value::List(texts.map(node).collect())
+}
+
+pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), Fault> {
+    let mut table = Table::default();
+    let name = set_trace(&mut table, &args.trace, &args.reading);
     let text = |text: &dyn ToString| Value::Text(text.to_string());
     let list = |option: &str, values: Vec<Value>| {
         let place = Place::Option(option.into());
@@ -417,12 +470,6 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
         };
         Value::List(values.into_iter().map(node).collect())
     };
-    let files: Vec<Value> = args
-        .trace
-        .iter()
-        .map(|path| text(&path.display()))
-        .collect();
-    set(&mut table, "TRACE", "trace.file", list("TRACE", files));
     set_schedulers(&mut table, &args.scheduler);
     set_gates(&mut table, &args.gate);
     let seed = Value::Integer(args.seed as i64);
@@ -444,41 +491,6 @@ pub(super) fn replay(args: ReplayArgs, context: &mut Context<'_>) -> Result<(), 
         }
     }
     set(&mut table, "--fit", "trace.fit", text(&args.fit));
-    let reading = args.reading.reading();
-    let format = reading.format.map(|format| format.to_string());
-    let unit = reading.time_unit.map(|unit| unit.to_string());
-    let event = reading.arrival_event.map(|event| event.to_string());
-    for (option, key, value) in [
-        ("--trace-format", "trace.format", format),
-        ("--time-unit", "trace.time_unit", unit),
-        ("--arrival-event", "trace.arrival_event", event),
-        ("--columns", "trace.columns", reading.columns),
-        (
-            "--from",
-            "trace.from",
-            reading.from.map(|from| from.to_string()),
-        ),
-        (
-            "--for",
-            "trace.for",
-            reading.span.map(|span| span.to_string()),
-        ),
-    ] {
-        if let Some(value) = value {
-            set(&mut table, option, key, Value::Text(value));
-        }
-    }
-    if let Some(first) = reading.first {
-        set(
-            &mut table,
-            "--first",
-            "trace.first",
-            Value::Integer(first as i64),
-        );
-    }
-    if reading.lenient {
-        set(&mut table, "--lenient", "trace.lenient", Value::Flag(true));
-    }
     let pace = if let Some(outstanding) = args.closed {
         let outstanding = Value::Integer(i64::from(outstanding));
         set(&mut table, "--closed", "trace.outstanding", outstanding);

@@ -2,7 +2,7 @@
 
 use crate::prepare::Prepared;
 use crate::report::{KindRun, NamedRun, Spread, oldest_ms, round};
-use crate::scenario::{WRITE_BACK, Workload, of_groups};
+use crate::scenario::{RoleSpec, WRITE_BACK, Workload, of_groups};
 use headtime_sched::Origin;
 use headtime_sim::{Got, Measured, PerOrigin};
 use headtime_units::Nanos;
@@ -16,6 +16,8 @@ pub enum Names {
     Programs(Vec<String>),
     /// Devices of a trace by their numbers.
     Devices(Vec<String>),
+    /// Roles of a trace's processes, which are programs by number, and last the name for processes of no role.
+    Roles(Vec<String>),
 }
 
 impl Names {
@@ -36,6 +38,10 @@ impl Names {
                 let names = programs.iter().map(|name| (*name).to_owned());
                 Names::Programs(names.chain([WRITE_BACK.to_owned()]).collect())
             }
+            Workload::Replay(replay) if !replay.roles.is_empty() => {
+                let names = replay.roles.iter().map(|role| role.name.clone());
+                Names::Roles(names.chain([RoleSpec::OTHERS.to_owned()]).collect())
+            }
             Workload::Replay(_) => {
                 let devices = prepared.devices.iter();
                 Names::Devices(devices.map(|device| format!("device {device}")).collect())
@@ -47,7 +53,7 @@ impl Names {
     pub fn texts(&self) -> Vec<&str> {
         match self {
             Names::Groups(groups) => groups.iter().map(|(name, _)| name.as_str()).collect(),
-            Names::Programs(names) | Names::Devices(names) => {
+            Names::Programs(names) | Names::Devices(names) | Names::Roles(names) => {
                 names.iter().map(String::as_str).collect()
             }
         }
@@ -57,7 +63,7 @@ impl Names {
     pub fn place(&self, origin: &Origin) -> Option<usize> {
         match self {
             Names::Groups(groups) => groups.iter().position(|(_, last)| origin.process <= *last),
-            Names::Programs(names) => match usize::from(origin.program) {
+            Names::Programs(names) | Names::Roles(names) => match usize::from(origin.program) {
                 0 => Some(names.len() - 1),
                 program => Some(program - 1),
             },
@@ -164,8 +170,9 @@ pub fn by_name(names: &Names, measured: &[&Measured]) -> Vec<NamedRun> {
     let rows = texts.iter().zip(shares).enumerate();
     rows.filter_map(|(at, (name, shares))| {
         let all = || shares.iter().flat_map(|share| &share.of);
-        // A host without write-back has no row for it.
-        if *name == WRITE_BACK && all().next().is_none() {
+        // A host without write-back has no row for it, nor a trace for roles without requests.
+        let may_lack = *name == WRITE_BACK || matches!(names, Names::Roles(_));
+        if may_lack && all().next().is_none() {
             return None;
         }
         let repeats: Vec<(Sums, Nanos)> = shares

@@ -2,6 +2,7 @@
 
 use headtime_disk::{Part, Span};
 use headtime_engine::Finished;
+use headtime_sched::Origin;
 use headtime_units::Time;
 
 /// Head movements that a run records for a plot.
@@ -29,6 +30,8 @@ pub struct Mark {
 /// Times of the events of a request, in seconds since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample {
+    /// Sender of the request.
+    pub origin: Origin,
     /// Arrival.
     pub arrived: f64,
     /// Dispatch to the drive, alone or as part of a merged request.
@@ -40,6 +43,7 @@ pub struct Sample {
 impl Sample {
     pub(super) fn of(now: Time, done: &Finished) -> Sample {
         Sample {
+            origin: done.request.origin,
             arrived: done.request.arrival.as_secs_f64(),
             issued: done.issued.as_secs_f64(),
             done: now.as_secs_f64(),

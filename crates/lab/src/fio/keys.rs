@@ -98,8 +98,10 @@ pub(super) fn meaning(key: &str, value: &str) -> Result<bool, String> {
         return Ok(false);
     }
     let guess = nearest(key, MEANT.split_whitespace().chain(IDLE.split_whitespace()));
-    let guess = guess.map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+    let guess = guess.map_or_else(String::new, |name| {
+        format!("did you mean `{name}`? If not, ")
+    });
     Err(format!(
-        "is no key that is known here; {guess}Remove the key if it does not change what is read and written"
+        "is no key that is known here; {guess}remove the key if it does not change what is read and written"
     ))
 }

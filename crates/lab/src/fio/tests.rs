@@ -316,7 +316,7 @@ fn what_does_nothing_is_named_and_what_is_not_simulated_is_refused() {
         ),
         (
             "iodpth=4\n",
-            "4: iodpth: is no key that is known here; did you mean `iodepth`? Remove the key if it does not change what is read and written",
+            "4: iodpth: is no key that is known here; did you mean `iodepth`? If not, remove the key if it does not change what is read and written",
         ),
         (
             "verify=crc32c\n",

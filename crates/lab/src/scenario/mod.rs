@@ -7,6 +7,7 @@ mod alternatives;
 mod header;
 mod keys;
 mod names;
+mod role;
 mod runs;
 mod spec;
 
@@ -19,6 +20,7 @@ pub use alternatives::{Alternatives, RUNS_MAX};
 pub use header::{Header, options, short};
 pub use headtime_config::Error as TreeError;
 pub use names::{WHOLE, WRITE_BACK, of_groups, of_programs};
+pub use role::RoleSpec;
 pub use runs::{Cell, alone, array, cells};
 pub use spec::{
     Device, DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, REPEATS_MAX,

@@ -14,10 +14,14 @@ pub const WRITE_BACK: &str = "write-back";
 
 /// Reads the name of a workload or program. The name must be readable in a table, and must not be a name that results use already.
 pub(super) fn name<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    parse(from, "a string", |name| match problem(name) {
-        None => Ok(Some(name.to_owned())),
-        Some(problem) => Err(problem),
+    parse(from, "a string", |name| {
+        check(name).map(|()| Some(name.to_owned()))
     })
+}
+
+/// Checks a name, see [`name`].
+pub(super) fn check(name: &str) -> Result<(), String> {
+    problem(name).map_or(Ok(()), Err)
 }
 
 /// Problem with a name, if there is one.

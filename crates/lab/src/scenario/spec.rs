@@ -2,6 +2,7 @@
 
 use super::alternatives::Alternatives;
 use super::names::name;
+use super::role::RoleSpec;
 use headtime_config::{KeyError, Many, OneOrList, parse, whole};
 use headtime_engine::EngineSpec;
 use headtime_host::cluster::ClusterSpec;
@@ -308,6 +309,9 @@ pub struct Replay {
     /// Devices to replay; all if empty.
     #[serde(default, skip_serializing_if = "no_devices")]
     pub devices: OneOrList<Device>,
+    /// Groups of processes with rows of their own in results. If there are none, devices have rows.
+    #[serde(default = "no_roles", skip_serializing_if = "OneOrList::is_empty")]
+    pub roles: OneOrList<RoleSpec>,
     /// When requests arrive.
     #[serde(rename = "+pace")]
     pub pace: Pace,
@@ -340,6 +344,10 @@ pub struct Reading {
     pub first: Option<u64>,
 }
 
+fn no_roles() -> OneOrList<RoleSpec> {
+    OneOrList(Vec::new())
+}
+
 fn is_false(flag: &bool) -> bool {
     !flag
 }
@@ -351,6 +359,7 @@ impl Replay {
             file: OneOrList(vec![file.to_owned()]),
             reading: Reading::default(),
             devices: OneOrList(Vec::new()),
+            roles: no_roles(),
             pace: Pace::Closed(1),
             fit: Fit::Wrap,
         }

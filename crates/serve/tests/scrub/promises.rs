@@ -33,7 +33,10 @@ struct Clients {
 impl Clients {
     fn ask(&self) {
         let nth = self.next.fetch_add(1, Ordering::SeqCst);
-        let to = self.me.upgrade().expect("clients live until all reads are done");
+        let to = self
+            .me
+            .upgrade()
+            .expect("clients live until all reads are done");
         let mut asked = request(&self.disk, nth, Op::Read, nth * 7919 % 1000 * 8, to);
         asked.class = self.class;
         submit(&self.disk, asked);

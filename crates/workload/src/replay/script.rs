@@ -4,6 +4,7 @@ use super::ReplayError;
 use crate::{Fitter, NewRequest, PastTheEnd, Trace};
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Sectors, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Requests for the chosen devices of a trace, on sectors of a drive.
@@ -32,6 +33,8 @@ pub struct ScriptRequest {
     pub process_known: bool,
     /// Origin of the request: the recorded process, with the device as export. See [`Script::devices`].
     pub origin: Origin,
+    /// Class of the request.
+    pub class: Class,
 }
 
 impl ScriptRequest {
@@ -44,7 +47,7 @@ impl ScriptRequest {
             extent: self.extent,
             flags: self.flags,
             origin: self.origin,
-            class: Class::default(),
+            class: self.class,
         }
     }
 }
@@ -106,6 +109,19 @@ impl Cursor {
 }
 
 impl Script {
+    /// Gives a program and a class to the requests of processes that `fits` accepts, if the requests have no program yet.
+    pub fn assign(&mut self, program: u16, class: Class, fits: impl Fn(u32) -> bool) {
+        let mut known = BTreeMap::new();
+        for request in &mut self.requests {
+            let process = request.origin.process;
+            let is_free = request.process_known && request.origin.program == 0;
+            if is_free && *known.entry(process).or_insert_with(|| fits(process)) {
+                request.origin.program = program;
+                request.class = class;
+            }
+        }
+    }
+
     /// Creates a script from the requests for `devices`, or for all devices if `devices` is empty. All
     /// requests go to the `fitter`'s drive, in order of arrival.
     ///
@@ -177,6 +193,7 @@ impl Script {
                 extent,
                 flags: request.flags,
                 process_known: request.process.is_some(),
+                class: Class::default(),
                 origin: Origin {
                     process: request.process.unwrap_or(0),
                     program: 0,

@@ -1,0 +1,93 @@
+//! Commands and files that set a recommendation.
+
+use headtime_lab::advice::{Role, Setting};
+use headtime_sched::Class;
+use headtime_units::Bytes;
+
+/// Disk of the advice, as sysfs calls it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Name under `/sys/block`, such as `sdb`.
+    pub name: String,
+    /// Serial number as udev calls it, if known.
+    pub serial: Option<String>,
+    /// Reason why the advice does not hold for this disk, if there is one.
+    pub doubt: Option<String>,
+}
+
+impl Default for Device {
+    fn default() -> Device {
+        Device {
+            name: "sdX".to_owned(),
+            serial: None,
+            doubt: None,
+        }
+    }
+}
+
+/// File of the rule that keeps a setting over reboots.
+const RULES: &str = "/etc/udev/rules.d/60-headtime.rules";
+
+/// Values of sysfs that a setting has, below the disk's directory.
+fn values(setting: &Setting) -> Vec<(&'static str, String)> {
+    let mut values = vec![
+        ("queue/scheduler", setting.scheduler_name()),
+        ("device/queue_depth", setting.depth.to_string()),
+    ];
+    if let Some(Bytes(bytes)) = setting.read_ahead {
+        values.push(("queue/read_ahead_kb", (bytes >> 10).to_string()));
+    }
+    values
+}
+
+/// Shell command that sets a disk.
+pub fn set(setting: &Setting, device: &Device) -> String {
+    let one =
+        |(key, value): (&str, String)| format!("echo {value} > /sys/block/{}/{key}", device.name);
+    values(setting)
+        .into_iter()
+        .map(one)
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+/// Shell command that keeps the setting over reboots.
+pub fn keep(setting: &Setting, device: &Device) -> String {
+    let serial = device.serial.as_deref().unwrap_or("SERIAL");
+    let one = |(key, value): (&str, String)| format!(", ATTR{{{key}}}=\"{value}\"");
+    let attributes: String = values(setting).into_iter().map(one).collect();
+    format!(
+        "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", ENV{{ID_SERIAL}}==\"{serial}\"{attributes}' > {RULES}"
+    )
+}
+
+/// Shell command that goes back to today's setting.
+pub fn undo(today: &Setting, device: &Device) -> String {
+    format!("rm -f {RULES}; {}", set(today, device))
+}
+
+/// Configuration of a Headtime server in front of the disk. Each role has an export.
+pub fn configuration(setting: &Setting, roles: &[Role], profile: &str, device: &Device) -> String {
+    let name = &device.name;
+    let mut text = format!(
+        "[[disk]]\nname = \"{name}\"\ndevice = \"/dev/{name}\"\nscheduler = \"{}\"\ndepth = {}\n",
+        setting.scheduler, setting.depth
+    );
+    if setting.gate.to_string() != "depth" {
+        text.push_str(&format!("gate = \"{}\"\n", setting.gate));
+    }
+    text.push_str(&format!("belief = \"{profile}\"\n"));
+    for role in roles {
+        let name: String = role
+            .name
+            .chars()
+            .map(|c| if c.is_alphanumeric() { c } else { '-' })
+            .collect();
+        text.push_str(&format!("\n[[disk.export]]\nname = \"{name}\"\n"));
+        if role.class != Class::default() {
+            text.push_str(&format!("class = \"{}\"\n", role.class));
+        }
+    }
+    text.push_str("\n[listen]\nnbd = \"unix:headtime.sock\"\ncontrol = \"unix:control.sock\"\n");
+    text
+}

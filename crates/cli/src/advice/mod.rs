@@ -1,0 +1,10 @@
+//! Advice for a disk, for people: lines for a terminal and a page.
+
+mod commands;
+mod device;
+mod html;
+mod text;
+
+pub use commands::Device;
+pub use html::page;
+pub use text::text;

@@ -1,0 +1,231 @@
+//! Advice as lines for a terminal.
+
+use super::commands::{Device, keep, set, undo};
+use headtime_lab::advice::{Advice, Measure, Pick, Role, RoleRun, Side, Waits};
+use headtime_lab::output::{TableColumn, Terminal, table};
+
+/// Most changes that are listed by name.
+const LISTED: usize = 3;
+
+/// Formats a number with about three digits.
+pub(super) fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 99.95 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Formats a time in ms.
+pub(super) fn time(ms: f64) -> String {
+    match ms {
+        ms if ms >= 10_000.0 => format!("{:.0} s", ms / 1e3),
+        ms if ms >= 1_000.0 => format!("{:.1} s", ms / 1e3),
+        ms => format!("{} ms", short(ms)),
+    }
+}
+
+/// Rate of a role in its unit.
+pub(super) fn rate(role: &Role, run: &RoleRun) -> String {
+    match role.measure {
+        Measure::Program => format!("{} MB/s", short(run.mb_s)),
+        _ if run.iops > 0.0 && run.mb_s / run.iops > 0.1 => format!("{} MB/s", short(run.mb_s)),
+        _ => format!("{}/s", short(run.iops)),
+    }
+}
+
+/// The whole text.
+pub fn text(advice: &Advice, device: &Device, terminal: Terminal) -> String {
+    let [today, linux, headtime] =
+        [0, advice.linux.tried, advice.headtime.tried].map(|at| &advice.tried[at]);
+    let mut lines = Vec::new();
+    let title = advice.title.as_deref().unwrap_or("The load");
+    lines.push(format!("{title}, on {}", advice.drive));
+    if let Some(doubt) = &device.doubt {
+        lines.push(format!("This answer does not hold: {doubt}."));
+    }
+    lines.push(String::new());
+    let mut columns = vec![TableColumn::words(
+        "role",
+        advice.roles.iter().map(|role| role.name.clone()),
+    )];
+    let settings = [("today", today), ("Linux", linux), ("Headtime", headtime)];
+    let cells = |show: &dyn Fn(&Role, &RoleRun) -> String, at: usize| {
+        let pairs = advice.roles.iter().zip(&settings[at].1.roles);
+        pairs.map(|(role, run)| show(role, run)).collect::<Vec<_>>()
+    };
+    let of: [(&'static str, &dyn Fn(&Role, &RoleRun) -> String); 3] = [
+        ("served", &rate),
+        ("median", &|_, run| time(run.p50_ms)),
+        ("slowest 1 %", &|_, run| time(run.p99_ms)),
+    ];
+    for (group, show) in of {
+        for (at, (name, _)) in settings.iter().enumerate() {
+            let cells = cells(show, at).into_iter();
+            columns.push(TableColumn::numbers(name, cells).under(group));
+        }
+    }
+    lines.push(table(&columns, terminal).trim_end().to_owned());
+    lines.push(String::new());
+    lines.push(format!("Today: {}.{}", today.setting, who_waits(advice)));
+    lines.push(match advice.linux.is_today {
+        true => {
+            "Without Headtime: leave the setting as it is; no other one is better by more than 3 %."
+                .to_owned()
+        }
+        false => format!(
+            "Without Headtime: {}: {}.",
+            linux.setting,
+            gains(advice, &linux.roles)
+        ),
+    });
+    if !advice.linux.is_today {
+        lines.push(format!("  set   {}", set(&linux.setting, device)));
+        lines.push(format!("  keep  {}", keep(&linux.setting, device)));
+        lines.push(format!("  undo  {}", undo(&today.setting, device)));
+    }
+    lines.push(format!("  sure  {}", sure(advice, &advice.linux)));
+    lines.push(format!(
+        "With Headtime in front: {}: {}.",
+        headtime.setting,
+        gains(advice, &headtime.roles)
+    ));
+    lines.push(format!("  sure  {}", sure(advice, &advice.headtime)));
+    if let Some(scan) = &advice.scan {
+        lines.push(format!(
+            "  scan  {}",
+            scan_text(scan.mb_s, scan.days, scan.cost)
+        ));
+    }
+    lines.push(format!(
+        "Simulated: {} runs of {} s. Not tried: {}.",
+        advice.runs,
+        short(advice.simulated_s),
+        NOT_TRIED
+    ));
+    lines.join("\n") + "\n"
+}
+
+/// Linux settings that are not simulated.
+pub(super) const NOT_TRIED: &str = "bfq, kyber, nr_requests";
+
+/// Describes a background scan.
+pub(super) fn scan_text(mb_s: f64, days: f64, cost: f64) -> String {
+    let cost = 100.0 * (1.0 - cost);
+    let cost = match cost < 1.0 {
+        true => "at less than 1 % of the others' speed".to_owned(),
+        false => format!("at {cost:.0} % of the others' speed"),
+    };
+    if mb_s < 0.1 {
+        return "a scan of the disk finds no gaps beside this load".to_owned();
+    }
+    let long = match days {
+        days if days < 1.5 => format!("{:.0} hours", 24.0 * days),
+        days => format!("{days:.0} days"),
+    };
+    format!(
+        "a scan in gaps reads {} MB/s beside this, the disk in {long}, {cost}",
+        short(mb_s)
+    )
+}
+
+/// Describes what a role's requests wait for.
+fn who_waits(advice: &Advice) -> String {
+    let slowest = advice
+        .waits
+        .iter()
+        .enumerate()
+        .filter(|(_, waits)| waits.requests > 0);
+    let total = |waits: &Waits| waits.served_ms.iter().sum::<f64>() + waits.held_ms;
+    let wait = |at: usize, waits: &Waits| total(waits) - waits.served_ms[at];
+    let slowest = slowest.max_by(|(a, one), (b, other)| wait(*a, one).total_cmp(&wait(*b, other)));
+    let Some((at, waits)) = slowest.filter(|_| advice.roles.len() > 1) else {
+        return String::new();
+    };
+    let mut parts: Vec<(f64, String)> = waits
+        .served_ms
+        .iter()
+        .enumerate()
+        .map(|(of, ms)| match of == at {
+            true => (*ms, format!("{} its own requests are served", time(*ms))),
+            false => (*ms, format!("{} {}", time(*ms), advice.roles[of].name)),
+        })
+        .collect();
+    parts.push((waits.held_ms, format!("{} nobody", time(waits.held_ms))));
+    parts.retain(|(ms, _)| *ms >= 0.01 * total(waits));
+    parts.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let parts: Vec<String> = parts.into_iter().map(|(_, text)| text).collect();
+    format!(
+        " A request of {} takes {}; meanwhile the disk serves: {}.",
+        advice.roles[at].name,
+        time(total(waits)),
+        parts.join(", ")
+    )
+}
+
+/// Speeds beside today's.
+pub(super) fn gains(advice: &Advice, runs: &[RoleRun]) -> String {
+    let today = &advice.tried[0].roles;
+    let one = |((role, run), today): ((&Role, &RoleRun), &RoleRun)| {
+        let ratio = run.speed / today.speed;
+        match role.measure {
+            _ if today.speed <= 0.0 => format!("{} is served at all", role.name),
+            Measure::Response => {
+                format!("{} waits {} times as long", role.name, short(1.0 / ratio))
+            }
+            _ => format!("{} {} times as fast", role.name, short(ratio)),
+        }
+    };
+    let all = advice.roles.iter().zip(runs).zip(today).map(one);
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// Says how sure a recommendation is, and what it hangs on.
+pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
+    let runs = format!(
+        "{} other seeds and {} changes of the drive or the load",
+        advice.seeds,
+        advice.changes.len()
+    );
+    let mut text = match pick.is_today {
+        true => format!("in {runs}, no other setting of Linux was better all the time"),
+        false if pick.worse_if.is_empty() => format!("better than today in all of {runs}"),
+        false => format!(
+            "better than today in {:.0} % of {runs}",
+            pick.better_percent
+        ),
+    };
+    let list = |items: Vec<String>| {
+        let more = items.len().saturating_sub(LISTED);
+        let mut items: Vec<String> = items.into_iter().take(LISTED).collect();
+        if more > 0 {
+            items.push(format!("{more} more"));
+        }
+        items.join(", ")
+    };
+    if !pick.worse_if.is_empty() && !pick.is_today {
+        let items = pick
+            .worse_if
+            .iter()
+            .map(|(name, score)| format!("{name} ({})", short(*score)));
+        text.push_str(&format!("; worse with {}", list(items.collect())));
+    }
+    if !pick.beaten_if.is_empty() {
+        let items = pick.beaten_if.iter();
+        let items =
+            items.map(|(name, setting, ratio)| format!("{name} ({setting}: {})", short(*ratio)));
+        text.push_str(&format!(
+            "; another one is better with {}",
+            list(items.collect())
+        ));
+    }
+    text
+}
+
+/// Name of a side.
+pub(super) fn side(side: Side) -> &'static str {
+    match side {
+        Side::Linux => "Linux",
+        Side::Headtime => "Headtime",
+    }
+}

@@ -1,0 +1,252 @@
+//! `headtime report`
+
+use super::context::Context;
+use super::sim::{open, set, set_all};
+use super::trace::{open as open_trace, record, set_trace, texts};
+use crate::advice::{Device, page, text};
+use crate::args::{ReadingOptions, Record, Report, ReportFormat};
+use crate::progress::progress;
+use headtime_config::{Place, Table, Value};
+use headtime_lab::advice::{Mix, Question, Setting, advise, today};
+use headtime_lab::execute::With;
+use headtime_lab::fault::Fault;
+use headtime_lab::files::Output;
+use headtime_lab::fio;
+use headtime_lab::output::json_text;
+use headtime_lab::scenario::Scenario;
+use headtime_lab::stock::Stock;
+use headtime_linux::clock::Clock;
+use headtime_linux::shown::PathShown as _;
+use headtime_record::Target;
+use headtime_units::Bytes;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
+
+/// The kernel's buffer of a recording, for each processor: that of `trace record`.
+const BUFFER: Bytes = Bytes(8 << 20);
+/// Setting of a disk of which nothing is known: Linux's for a SATA disk.
+const TODAY: &str = "mq-deadline@32";
+
+pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Fault> {
+    // The file is opened first, since a long answer that cannot be written is wasted.
+    let mut page_file = args.out.as_deref().map(page_file).transpose()?;
+    let device = device(&args)?;
+    let (mut table, place) = match &device {
+        Some((target, _)) => recorded(&args, target, context)?,
+        None => load(&args, context)?,
+    };
+    let device = device.map(|(_, device)| device);
+    if let Some(profile) = &args.profile {
+        set(
+            &mut table,
+            "--profile",
+            "drive.profile",
+            Value::Text(profile.clone()),
+        );
+    }
+    if table.at("drive.profile").is_none() {
+        return Err(Fault::Usage(
+            "no drive is given; give --profile NAME|FILE, or its size and speed, as in --profile 18TB-7200".to_owned(),
+        ));
+    }
+    if let Some(seed) = args.seed {
+        set(&mut table, "--seed", "seed", Value::Integer(seed as i64));
+    }
+    set(
+        &mut table,
+        "report",
+        "schedulers",
+        Value::Text("noop".to_owned()),
+    );
+    set_all(&mut table, &args.set)?;
+    let load = Scenario::from_table(&table, place).map_err(Fault::from)?;
+    let of_device = device.as_ref().map(Device::today).transpose()?.flatten();
+    let now = match args.today.or(of_device) {
+        Some(today) => today,
+        None => today(TODAY)?,
+    };
+    let device = device.unwrap_or_default();
+    let now = Setting {
+        read_ahead: Setting::read_ahead_of(&load),
+        ..now
+    };
+    let question = Question {
+        load,
+        today: now,
+        seeds: args.seeds,
+        jobs: args.jobs,
+    };
+    let stock = Stock::default();
+    let progress = progress(context.progress);
+    let with = With {
+        stock: &stock,
+        progress: &progress,
+        stop: None,
+    };
+    let clock = Clock::start();
+    let advice = advise(&question, with)?;
+    for note in &advice.notes {
+        context.note(note);
+    }
+    context.note(&format!("answered in {:.1} s", clock.now().as_secs_f64()));
+    let answer = match args.format {
+        ReportFormat::Text => text(&advice, &device, context.terminal),
+        ReportFormat::Json => json_text(&advice),
+    };
+    context.print(&answer)?;
+    if let Some(file) = &mut page_file {
+        let html = page(&advice, &device);
+        let written = file.write_all(html.as_bytes());
+        written.map_err(|error| Fault::writing(file.path(), &error))?;
+    }
+    page_file.map_or(Ok(()), Output::finish)
+}
+
+/// The block device to record, if the load is one.
+fn device(args: &Report) -> Result<Option<(Target, Device)>, Fault> {
+    let [path] = &args.load[..] else {
+        return Ok(None);
+    };
+    let is_device = fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
+    if !is_device {
+        return Ok(None);
+    }
+    let target = Target::new(path).map_err(|error| Fault::File(error.to_string()))?;
+    let device = Device::read(target.disk(), target.numbers());
+    Ok(Some((target, device)))
+}
+
+/// Records a device, and reads the recording as a load.
+fn recorded(
+    args: &Report,
+    target: &Target,
+    context: &mut Context<'_>,
+) -> Result<(Table, Place), Fault> {
+    let span = args.reading.span.ok_or_else(|| {
+        Fault::Usage(format!(
+            "{}: say how long to record the device, as in --for 60s",
+            target.path()
+        ))
+    })?;
+    let out = match &args.out {
+        Some(page) => page.with_extension("csv.gz"),
+        None => PathBuf::from(format!("headtime-{}.csv.gz", target.disk())),
+    };
+    let recording = Record {
+        device: args.load[0].clone(),
+        out: out.clone(),
+        span: Some(span),
+        buffer: BUFFER,
+    };
+    record(&recording, context)?;
+    trace(&[out], args, &ReadingOptions::default(), context)
+}
+
+/// Starts the file of a page.
+fn page_file(path: &Path) -> Result<Output, Fault> {
+    let is_page = path
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"));
+    if !is_page && !path.starts_with("/dev") {
+        return Err(Fault::Usage(format!(
+            "--out {}: a report is HTML; allowed is a name that ends in .html",
+            path.shown()
+        )));
+    }
+    Output::create(path)
+}
+
+/// Reads the load as a table of a scenario.
+fn load(args: &Report, context: &mut Context<'_>) -> Result<(Table, Place), Fault> {
+    if let Some(name) = &args.like {
+        let mix = Mix::find(name).expect("the command line allows only mixes that exist");
+        return Ok(mix.table());
+    }
+    let ends_in = |path: &Path, end: &str| {
+        path.extension()
+            .is_some_and(|own| own.eq_ignore_ascii_case(end))
+    };
+    let is_trace = match &args.load[..] {
+        [path] => !ends_in(path, "fio") && !ends_in(path, "toml"),
+        _ => true,
+    };
+    if !args.role.is_empty() && !is_trace {
+        let problem = "--role groups the processes of a trace; a job file and a scenario have names and classes of their own";
+        return Err(Fault::Usage(problem.to_owned()));
+    }
+    match &args.load[..] {
+        [path] if ends_in(path, "toml") => open(path),
+        [path] if ends_in(path, "fio") => {
+            let name = path.display().to_string();
+            let (table, notes) =
+                fio::table(&name, &super::sim::text(path)?).map_err(Fault::from)?;
+            for note in notes {
+                context.note(&note);
+            }
+            Ok((table, Place::line(&name, 1)))
+        }
+        files => trace(files, args, &args.reading, context),
+    }
+}
+
+/// Reads a trace as a table. Each process goes on after its think time, if the trace knows processes and completions.
+fn trace(
+    files: &[PathBuf],
+    args: &Report,
+    reading: &ReadingOptions,
+    context: &mut Context<'_>,
+) -> Result<(Table, Place), Fault> {
+    let mut table = Table::default();
+    let name = set_trace(&mut table, files, reading);
+    let info = open_trace(files, reading)?.info();
+    let total = info.total.requests();
+    let is_closed = info.responses.is_some() && info.with_process == total;
+    let pace = match is_closed {
+        true => "closed-per-process",
+        false => "open",
+    };
+    if !is_closed {
+        context.note(
+            "requests come at their recorded times, since the trace lacks processes or completions",
+        );
+    }
+    set(
+        &mut table,
+        "TRACE",
+        "trace.replay",
+        Value::Text(pace.to_owned()),
+    );
+    set(
+        &mut table,
+        "TRACE",
+        "trace.fit",
+        Value::Text("wrap".to_owned()),
+    );
+    let busiest = info.devices.iter().max_by_key(|one| one.figures.requests());
+    if let Some(busiest) = busiest.filter(|_| info.devices.len() > 1) {
+        let device = busiest.device.to_string();
+        context.note(&format!(
+            "{} of {total} requests are for device {}; only these are replayed",
+            busiest.figures.requests(),
+            busiest.name.as_ref().unwrap_or(&device)
+        ));
+        set(&mut table, "TRACE", "trace.devices", Value::Text(device));
+    }
+    if !args.role.is_empty() {
+        set(
+            &mut table,
+            "--role",
+            "trace.roles",
+            texts("--role", args.role.iter().cloned()),
+        );
+    }
+    set(
+        &mut table,
+        "TRACE",
+        "title",
+        Value::Text(headtime_linux::shown::one_line(&name).to_string()),
+    );
+    Ok((table, Place::Option("report".into())))
+}

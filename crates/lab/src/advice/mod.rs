@@ -1,0 +1,150 @@
+//! Advice for a disk: replays a load under the settings that make sense, and recommends one for Linux and one with Headtime.
+//!
+//! `docs/design/2026-11-29-report.md` states the score and the two rounds.
+
+mod assumed;
+mod mixes;
+mod rounds;
+mod settings;
+mod waits;
+
+pub use assumed::Change;
+pub use mixes::{MIXES, Mix};
+pub use rounds::advise;
+pub use settings::{Setting, Side, today};
+pub use waits::Waits;
+
+use crate::scenario::Scenario;
+use headtime_sched::Class;
+use serde::Serialize;
+
+/// Question about a disk.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Load and drive. Schedulers, depths and gates are not used.
+    pub load: Scenario,
+    /// Setting of the disk today.
+    pub today: Setting,
+    /// Seeds of the second round, 1 to 100.
+    pub seeds: u32,
+    /// Runs made at a time; as many as there are processors if absent.
+    pub jobs: Option<u16>,
+}
+
+/// Group of processes with a name and a class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Role {
+    /// Name of the workload, program, device or role.
+    pub name: String,
+    /// Class of the requests.
+    #[serde(serialize_with = "class_name")]
+    pub class: Class,
+    /// Measure of the role's speed.
+    pub measure: Measure,
+}
+
+fn class_name<S: serde::Serializer>(class: &Class, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(class)
+}
+
+/// Measure of a role's speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// Requests per second, if processes wait for answers.
+    Requests,
+    /// Inverse of the mean response time, if requests come at fixed times.
+    Response,
+    /// Bytes per second of a program, from start to end.
+    Program,
+}
+
+/// Results of a role in one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct RoleRun {
+    /// Speed by the role's measure, in 1/s or bytes/s; 0 if no request finished.
+    pub speed: f64,
+    /// Requests per second.
+    pub iops: f64,
+    /// Bytes per second, in MB/s (10⁶).
+    pub mb_s: f64,
+    /// Median response time, in ms.
+    pub p50_ms: f64,
+    /// 99th percentile of the response time, in ms.
+    pub p99_ms: f64,
+    /// Longest response time, or age of the oldest unfinished request, in ms.
+    pub worst_ms: f64,
+}
+
+/// A setting with its results.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tried {
+    /// The setting.
+    pub setting: Setting,
+    /// Results of each role, in the order of the roles: the first round's, or the mean over the seeds of the second.
+    pub roles: Vec<RoleRun>,
+    /// Weighted geometric mean of the speeds over today's: 1 is as today.
+    pub score: f64,
+    /// True if the setting was in the second round.
+    pub second_round: bool,
+}
+
+/// Recommendation of one side.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Pick {
+    /// Index of the recommended setting in [`Advice::tried`].
+    pub tried: usize,
+    /// True if today's setting is as good.
+    pub is_today: bool,
+    /// Runs of the second round in which the setting was better than today's, in % of them; 100 if the setting is today's.
+    pub better_percent: f64,
+    /// Changes under which today's setting is better, with the score of the recommended setting.
+    pub worse_if: Vec<(String, f64)>,
+    /// Changes under which another setting is better by more than 10 %: change, setting, ratio of the scores.
+    pub beaten_if: Vec<(String, String, f64)>,
+}
+
+/// Scan of the whole disk in gaps, beside the load under Headtime's recommended setting.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GapScan {
+    /// Rate of the scan, in MB/s.
+    pub mb_s: f64,
+    /// Time for the whole disk at this rate, in days.
+    pub days: f64,
+    /// Score of the load beside the scan over the score without the scan.
+    pub cost: f64,
+}
+
+/// Answer to a question.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// Title of the load, if it has one.
+    pub title: Option<String>,
+    /// Name of the drive's profile.
+    pub drive: String,
+    /// Roles of the load.
+    pub roles: Vec<Role>,
+    /// Time that each run simulates, in seconds.
+    pub simulated_s: f64,
+    /// All settings; the first is today's. Best first behind it, the second round's in front.
+    pub tried: Vec<Tried>,
+    /// Who waits for whom today, by role. Empty for several disks.
+    pub waits: Vec<Waits>,
+    /// Response times of each role under today's setting and each recommended one: time in ms, share of the requests. By setting, by role.
+    pub curves: Vec<(usize, Vec<Vec<(f64, f64)>>)>,
+    /// Recommendation for Linux alone.
+    pub linux: Pick,
+    /// Recommendation with Headtime in front.
+    pub headtime: Pick,
+    /// Changes of the second round.
+    pub changes: Vec<Change>,
+    /// Keys of the profile that are assumed and were not varied, for people.
+    pub scan: Option<GapScan>,
+    /// Seeds of the second round.
+    pub seeds: u32,
+    /// Runs made.
+    pub runs: usize,
+    /// Notes of preparation, for people.
+    #[serde(skip)]
+    pub notes: Vec<String>,
+}

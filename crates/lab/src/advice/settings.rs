@@ -1,0 +1,212 @@
+//! Settings of a disk that are compared: scheduler, gate, commands in the drive, read-ahead.
+
+use crate::fault::Fault;
+use crate::scenario::{Alternatives, Scenario, Workload};
+use headtime_config::Many;
+use headtime_engine::{EngineSpec, GateSpec};
+use headtime_sched::Spec;
+use headtime_units::Bytes;
+use serde::Serialize;
+use std::fmt;
+
+/// Where the requests of a disk are scheduled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// In the kernel, by settings of sysfs.
+    Linux,
+    /// In a Headtime server in front of the disk.
+    Headtime,
+}
+
+/// Setting of a disk.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// Where requests are scheduled.
+    pub side: Side,
+    /// The scheduler's text.
+    #[serde(serialize_with = "as_text")]
+    pub scheduler: Spec,
+    /// Commands in the drive at a time.
+    pub depth: u32,
+    /// The gate; the default one of Linux.
+    #[serde(serialize_with = "as_text")]
+    pub gate: GateSpec,
+    /// Read-ahead of the page cache, if the load runs above one.
+    #[serde(serialize_with = "as_bytes", skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<Bytes>,
+}
+
+fn as_text<T: fmt::Display, S: serde::Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(value)
+}
+
+fn as_bytes<S: serde::Serializer>(value: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+    value.map(|bytes| bytes.0).serialize(to)
+}
+
+/// Schedulers of Linux that are simulated, by Headtime's names.
+const LINUX: [&str; 2] = ["noop", "mq-deadline"];
+/// Depths that are tried with each scheduler of Linux.
+const DEPTHS: [u32; 7] = [1, 2, 3, 4, 8, 16, 32];
+/// Read-ahead that is tried under Linux.
+const READ_AHEAD: [Bytes; 3] = [Bytes(128 << 10), Bytes(512 << 10), Bytes(2 << 20)];
+/// Schedulers that are tried in a Headtime server. `sptf` is not among them, since the angle of a real disk's platter is not known.
+const HEADTIME: [&str; 4] = ["deadline", "mq-deadline", "stream(deadline)", "nise"];
+/// Depth under a gate that limits the drive: that of a SATA drive.
+const DEEP: u32 = 32;
+/// Gates that are tried with [`DEEP`] commands in the drive.
+const GATES: [&str; 4] = ["depth", "head-time", "rsd:age_th=8", "rsd:age_th=30"];
+/// Gate that is tried if roles have different classes.
+const CLASSES: &str = "rsd-priority:age_th=8:ranks=1/2";
+
+impl Setting {
+    /// A setting of Linux.
+    pub fn linux(scheduler: Spec, depth: u32) -> Setting {
+        Setting {
+            side: Side::Linux,
+            scheduler,
+            depth,
+            gate: GateSpec::default(),
+            read_ahead: None,
+        }
+    }
+
+    /// Name of the scheduler as its side calls it: `noop` of Linux is `none`.
+    pub fn scheduler_name(&self) -> String {
+        match (self.side, self.scheduler.to_string()) {
+            (Side::Linux, name) if name == "noop" => "none".to_owned(),
+            (_, name) => name,
+        }
+    }
+
+    /// Read-ahead of a load above a page cache.
+    pub fn read_ahead_of(load: &Scenario) -> Option<Bytes> {
+        match &load.workload {
+            Workload::Programs(programs) => Some(programs.host.read_ahead),
+            Workload::Synthetic(_) | Workload::Replay(_) => None,
+        }
+    }
+
+    /// The scenario under this setting.
+    pub fn applied(&self, load: &Scenario) -> Scenario {
+        let mut scenario = load.clone();
+        scenario.schedulers = Many(vec![self.scheduler.clone()]);
+        let engine = &load.engines[0];
+        scenario.engines = Alternatives::one(EngineSpec {
+            depth: self.depth,
+            gate: self.gate.clone(),
+            // NBD does not tell which process asks.
+            hide_processes: engine.hide_processes || self.side == Side::Headtime,
+            ..engine.clone()
+        });
+        if let (Side::Headtime, Workload::Synthetic(groups)) = (self.side, &mut scenario.workload) {
+            for (export, group) in (1..).zip(groups) {
+                group.process.origin.export = export;
+            }
+        }
+        if let (Some(read_ahead), Workload::Programs(programs)) =
+            (self.read_ahead, &mut scenario.workload)
+        {
+            programs.host.read_ahead = read_ahead;
+        }
+        scenario
+    }
+
+    /// Number of values in which two settings differ, and the distance of their depths in powers of two.
+    pub fn distance(&self, other: &Setting) -> (u32, u32) {
+        let differs = [
+            self.side != other.side,
+            self.scheduler != other.scheduler,
+            self.gate != other.gate,
+            self.read_ahead != other.read_ahead,
+            self.depth != other.depth,
+        ];
+        let count = differs.into_iter().map(u32::from).sum();
+        (count, self.depth.ilog2().abs_diff(other.depth.ilog2()))
+    }
+}
+
+/// `mq-deadline, 32 commands in the drive`
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.scheduler_name();
+        match self.gate == GateSpec::default() {
+            true => write!(f, "{name}")?,
+            false => write!(f, "{name} with gate {}", self.gate)?,
+        }
+        match self.depth {
+            1 => write!(f, ", 1 command in the drive")?,
+            depth => write!(f, ", {depth} commands in the drive")?,
+        }
+        match self.read_ahead {
+            Some(read_ahead) => write!(f, ", read-ahead {read_ahead}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads `SCHEDULER` or `SCHEDULER@DEPTH`, in Linux's or Headtime's names.
+///
+/// # Errors
+///
+/// If there is no such scheduler or depth.
+pub fn today(text: &str) -> Result<Setting, Fault> {
+    let (name, depth) = match text.rsplit_once('@') {
+        Some((name, depth)) => (name, depth),
+        None => (text, "32"),
+    };
+    let depth = depth.parse().ok().filter(|depth| (1..=256).contains(depth));
+    let depth = depth.ok_or_else(|| {
+        let problem = "the depth is no number from 1 to 256; write SCHEDULER@DEPTH, as in none@32";
+        Fault::Usage(format!("--today {text}: {problem}"))
+    })?;
+    let scheduler = spec(name).map_err(|fault| fault.of(&format!("--today {text}")))?;
+    Ok(Setting::linux(scheduler, depth))
+}
+
+fn spec(name: &str) -> Result<Spec, Fault> {
+    let name = if name == "none" { "noop" } else { name };
+    name.parse().map_err(Fault::usage)
+}
+
+/// All settings to try for a load, today's setting apart. `classes` is true if roles have different classes.
+///
+/// # Errors
+///
+/// Never: a test parses each text.
+pub fn candidates(load: &Scenario, classes: bool) -> Result<Vec<Setting>, Fault> {
+    let caches = matches!(load.workload, Workload::Programs(_));
+    let read_ahead: Vec<Option<Bytes>> = match caches {
+        true => READ_AHEAD.into_iter().map(Some).collect(),
+        false => vec![None],
+    };
+    let mut all = Vec::new();
+    for name in LINUX {
+        let scheduler = spec(name)?;
+        for depth in DEPTHS {
+            all.extend(read_ahead.iter().map(|read_ahead| Setting {
+                read_ahead: *read_ahead,
+                ..Setting::linux(scheduler.clone(), depth)
+            }));
+        }
+    }
+    let gates = GATES.into_iter().chain(classes.then_some(CLASSES));
+    let gates: Result<Vec<GateSpec>, _> = gates.map(str::parse).collect();
+    let gates = gates.map_err(Fault::usage)?;
+    for name in HEADTIME {
+        let scheduler = spec(name)?;
+        let one = Setting {
+            side: Side::Headtime,
+            ..Setting::linux(scheduler, 1)
+        };
+        let deep = gates.iter().map(|gate| Setting {
+            gate: gate.clone(),
+            depth: DEEP,
+            ..one.clone()
+        });
+        all.extend(deep);
+        all.push(one);
+    }
+    Ok(all)
+}
