@@ -99,6 +99,9 @@ fn check_with(bytes: &[u8], options: &ReadOptions) {
     if again.notes.base == trace.notes.base || again.notes.base.is_zero() {
         assert_eq!(again.requests, trace.requests);
     }
+    for process in trace.requests.iter().filter_map(|request| request.process) {
+        assert_eq!(again.process_name(process), trace.process_name(process));
+    }
 
     replay(&trace);
 }

@@ -110,8 +110,8 @@ pub enum Going {
 pub struct Recording {
     /// Requests that were submitted and completed during the recording. The first one begins at time zero.
     /// Every request has its arrival, completion and process (the thread's number), and is for device 0.
-    /// Addresses are those of the whole disk. Requests without sectors are left out unless they are flushes,
-    /// since a trace cannot hold them.
+    /// The trace has the names of these threads. Addresses are those of the whole disk. Requests without
+    /// sectors are left out unless they are flushes, since a trace cannot hold them.
     pub trace: Trace,
     /// Requests that were submitted and did not complete before the end. They are not in the trace.
     pub unfinished: u64,
@@ -353,8 +353,10 @@ impl Taken {
             .map(|(id, (name, requests))| Process { id, name, requests })
             .collect();
         processes.sort_by_key(|process| std::cmp::Reverse(process.requests));
+        let names = processes.iter();
+        let names = names.map(|process| (process.id, &process.name));
         Recording {
-            trace: Trace::new(requests),
+            trace: Trace::new(requests).with_process_names(names),
             unfinished: paired.unfinished,
             unpaired: paired.unpaired,
             failed: self.failed,
@@ -463,6 +465,8 @@ mod tests {
         assert_eq!(recording.unfinished, 3);
         assert_eq!((recording.lost, recording.events), (3, 3));
         assert!(recording.trace.requests.is_empty());
+        assert_eq!(recording.trace.process_name(7), Some("dd"));
+        assert_eq!(recording.trace.process_name(9), Some("sixteen--letters"));
         let processes: Vec<_> = recording
             .processes
             .iter()

@@ -185,6 +185,8 @@ fn every_request_is_there_with_its_thread() {
     let busiest = &recording.processes[0];
     assert_eq!(busiest.requests, EACH);
     assert!(!busiest.name.is_empty());
+    let name = recording.trace.process_name(busiest.id);
+    assert_eq!(name, Some(busiest.name.as_str()));
     assert_eq!(instances(std::process::id()), 0);
 }
 

@@ -105,12 +105,18 @@ fn read(c: &mut Criterion) {
     let trace = Trace::read("t", disksim().as_bytes(), &plain).expect("well-formed");
     let mut csv = Vec::new();
     trace.write_csv(&mut csv).expect("a vector takes all");
+    let events = blkparse(&trace);
+    let named = Trace::read("t", &events[..], &plain).expect("well-formed");
+    let mut csv_with_names = Vec::new();
+    let written = named.write_csv(&mut csv_with_names);
+    written.expect("a vector takes all");
     let mut group = c.benchmark_group("read");
     for (name, text) in [
         ("disksim", disksim().into_bytes()),
         ("msr", msr(&trace)),
-        ("blkparse", blkparse(&trace)),
+        ("blkparse", events),
         ("csv", csv.clone()),
+        ("csv with names", csv_with_names),
     ] {
         group.throughput(Throughput::Bytes(text.len() as u64));
         group.bench_function(name, |b| {

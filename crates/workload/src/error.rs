@@ -291,15 +291,21 @@ fn within(duration: Option<Nanos>) -> String {
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const SHOWN_MAX: usize = 60;
     let cut = &bytes[..bytes.len().min(SHOWN_MAX)];
+    let mut text = escaped(cut);
+    if bytes.len() > SHOWN_MAX {
+        text.push_str("..");
+    }
+    text
+}
+
+/// Bytes of unknown origin as text of one line, without terminal escapes.
+pub(crate) fn escaped(bytes: &[u8]) -> String {
     let mut text = String::new();
-    for char in String::from_utf8_lossy(cut).chars() {
+    for char in String::from_utf8_lossy(bytes).chars() {
         match char {
             '\'' | '"' | '\\' => text.push(char),
             _ => text.extend(char.escape_debug()),
         }
-    }
-    if bytes.len() > SHOWN_MAX {
-        text.push_str("..");
     }
     text
 }

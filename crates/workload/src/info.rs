@@ -1,9 +1,11 @@
 //! Figures that describe a trace.
 
+use crate::numbered::Numbered;
 use crate::trace::TRACE_SECTOR;
 use crate::{Notes, Trace, TraceRequest};
 use headtime_sched::Op;
 use headtime_units::{Bytes, Lba, Nanos, Time};
+use std::cmp::Reverse;
 
 /// Summary of a trace in figures.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +27,8 @@ pub struct TraceInfo {
     /// Requests with a known process.
     pub with_process: u64,
     pub processes: u64,
+    /// The [`BUSIEST_MAX`] processes with most requests, the busiest first.
+    pub busiest: Vec<ProcessInfo>,
     /// Reads and writes by size, from the smallest size that occurs to the largest.
     pub sizes: Vec<SizeBin>,
 }
@@ -40,6 +44,20 @@ pub struct DeviceInfo {
     /// Address behind the last sector of 512 bytes that a request touches. A drive must be at least
     /// this large.
     pub end: Lba,
+}
+
+/// Largest number of processes in [`TraceInfo::busiest`].
+pub const BUSIEST_MAX: usize = 1_000;
+
+/// Figures of one process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProcessInfo {
+    pub process: u32,
+    /// Name of the process, if it is known.
+    pub name: Option<String>,
+    /// Figures of the process's requests. A read or write is sequential if it begins where the previous
+    /// one of the process ends, on the same device.
+    pub figures: Figures,
 }
 
 /// Counts and sums over requests.
@@ -179,6 +197,46 @@ impl Spread {
     }
 }
 
+/// Figures of each process, in order of appearance.
+#[derive(Default)]
+struct Processes {
+    numbers: Numbered<u32>,
+    list: Vec<(u32, Figures)>,
+    /// Device and end of each process's last read or write.
+    ends: Vec<Option<(u32, Lba)>>,
+}
+
+impl Processes {
+    fn add(&mut self, process: u32, request: &TraceRequest) {
+        let index = self.numbers.number(&process, || process) as usize;
+        if index == self.list.len() {
+            self.list.push((process, Figures::default()));
+            self.ends.push(None);
+        }
+        let moves_data = matches!(request.op, Op::Read | Op::Write);
+        let start = Some((request.device, request.extent.start));
+        self.list[index]
+            .1
+            .add(request, moves_data && self.ends[index] == start);
+        if moves_data {
+            self.ends[index] = Some((request.device, request.extent.end()));
+        }
+    }
+
+    /// The processes with most requests. Of equally busy processes the lower number goes first.
+    fn busiest(mut self, trace: &Trace) -> Vec<ProcessInfo> {
+        self.list
+            .sort_unstable_by_key(|(process, figures)| (Reverse(figures.requests()), *process));
+        let busiest = self.list.into_iter().take(BUSIEST_MAX);
+        let info = |(process, figures)| ProcessInfo {
+            process,
+            name: trace.process_name(process).map(str::to_owned),
+            figures,
+        };
+        busiest.map(info).collect()
+    }
+}
+
 impl Trace {
     /// Summarises the trace in figures.
     pub fn info(&self) -> TraceInfo {
@@ -194,7 +252,8 @@ impl Trace {
             })
             .collect();
         let mut ends = vec![None; numbers.len()];
-        let (mut gaps, mut responses, mut processes) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut gaps, mut responses) = (Vec::new(), Vec::new());
+        let mut processes = Processes::default();
         let mut with_process = 0;
         let (mut first, mut last) = (None, None::<Time>);
         // Bin n holds sizes of at most 2^n sectors, and more than 2^(n − 1).
@@ -226,13 +285,9 @@ impl Trace {
             }
             if let Some(process) = request.process {
                 with_process += 1;
-                if processes.last() != Some(&process) {
-                    processes.push(process);
-                }
+                processes.add(process, request);
             }
         }
-        processes.sort_unstable();
-        processes.dedup();
         let occurring = || bins.iter().enumerate().filter(|(_, count)| **count > 0);
         let least = occurring().next().map_or(0, |(bin, _)| bin);
         let most = occurring().next_back().map_or(0, |(bin, _)| bin + 1);
@@ -245,7 +300,8 @@ impl Trace {
             gaps: Spread::new(gaps),
             responses: Spread::new(responses),
             with_process,
-            processes: processes.len() as u64,
+            processes: processes.list.len() as u64,
+            busiest: processes.busiest(self),
             sizes: (least..most)
                 .map(|bin| SizeBin {
                     up_to: Bytes(u64::from(TRACE_SECTOR) << bin),
@@ -323,6 +379,52 @@ mod tests {
             .collect();
         assert_eq!(bins, [(512, 1), (1024, 0), (2048, 1), (4096, 2), (8192, 1)]);
         assert_eq!((info.responses, info.processes), (None, 0));
+        assert_eq!(info.busiest, []);
+    }
+
+    #[test]
+    fn the_busiest_processes_go_first_with_their_own_figures() {
+        let mut text = "\
+8,0 1 1 0.1 9 Q R 100 + 8 [cat]
+8,0 1 1 0.2 7 Q W 500 + 8 [dd]
+8,0 1 1 0.3 9 Q R 108 + 8 [cat]
+8,1 1 1 0.4 9 Q R 116 + 8 [cat]
+8,0 1 1 0.5 7 Q W 508 + 16
+"
+        .to_owned();
+        let read = |text: &str| {
+            let trace = Trace::read("t", text.as_bytes(), &ReadOptions::default());
+            trace.unwrap().info()
+        };
+        let info = read(&text);
+        let busiest: Vec<_> = info
+            .busiest
+            .iter()
+            .map(|process| {
+                let (name, figures) = (process.name.as_deref(), process.figures);
+                let counts = (figures.reads, figures.writes, figures.sequential);
+                (process.process, name, counts, figures.mean_size().0)
+            })
+            .collect();
+        let expected = [
+            (9, Some("cat"), (3, 0, 1), 4096),
+            (7, Some("dd"), (0, 2, 1), 6144),
+        ];
+        assert_eq!(busiest, expected);
+        assert_eq!((info.processes, info.with_process), (2, 5));
+        // No request follows the previous one of its device directly.
+        assert_eq!(info.total.sequential, 0);
+        for process in (0..2 * BUSIEST_MAX).rev() {
+            text.push_str(&format!("8,0 1 1 0.6 {} Q R 8 + 8\n", 100 + process));
+        }
+        let info = read(&text);
+        assert_eq!(info.processes as usize, 2 + 2 * BUSIEST_MAX);
+        assert_eq!(info.busiest.len(), BUSIEST_MAX);
+        let last = info.busiest.last().unwrap();
+        assert_eq!(
+            (last.process as usize, &last.name),
+            (97 + BUSIEST_MAX, &None)
+        );
     }
 
     #[test]

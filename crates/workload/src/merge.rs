@@ -12,7 +12,7 @@ impl Trace {
     ///
     /// Devices of one name become one device. A device without a name has its number as name. If times
     /// count from a calendar's zero, the traces keep their distance in time. Otherwise all traces count
-    /// from one zero.
+    /// from one zero. A process has its name in the last trace that names it.
     ///
     /// # Errors
     ///
@@ -39,13 +39,16 @@ impl Trace {
         let mut all = traces.next().expect("there is a trace");
         all.renumber(&mut devices);
         all.put_off(base)?;
+        let mut names: BTreeMap<u32, String> = all.process_names.drain(..).collect();
         for mut trace in traces {
             trace.renumber(&mut devices);
             trace.put_off(base)?;
+            names.extend(trace.process_names);
             all.requests.append(&mut trace.requests);
             all.notes.add(trace.notes);
         }
         all.notes.base = base;
+        all.process_names = names.into_iter().collect();
         all.device_names = (0..).zip(devices.into_list()).collect();
         // A step back from one file to the next does not count as out of order.
         let counted = (all.notes.out_of_order, all.notes.step_back_max);

@@ -3,8 +3,9 @@
 use crate::error::{FieldError, TraceError};
 use crate::input::Input;
 use crate::lines::{LINE_MAX, LineError, Lines};
+use crate::names::ProcessNames;
 use crate::number::TIME_MAX;
-use crate::pairing::Paired;
+use crate::pairing::{BlockEvent, Paired};
 use crate::trace::{ADDRESS_END, LENGTH_MAX, TRACE_SECTOR};
 use crate::{ArrivalEvent, CsvColumns, Format, Notes, TimeUnit, Trace, TraceRequest};
 use headtime_sched::Op;
@@ -67,6 +68,7 @@ pub(crate) struct Reader<'a> {
     /// Earliest and latest arrival so far.
     pub arrivals: Option<(Time, Time)>,
     pub device_names: Vec<(u32, String)>,
+    pub process_names: ProcessNames,
 }
 
 impl<'a> Reader<'a> {
@@ -78,6 +80,7 @@ impl<'a> Reader<'a> {
             notes: Notes::new(file, format),
             arrivals: None,
             device_names: Vec::new(),
+            process_names: ProcessNames::default(),
         }
     }
 
@@ -91,6 +94,7 @@ impl<'a> Reader<'a> {
             requests: self.requests,
             notes: self.notes,
             device_names: self.device_names,
+            process_names: self.process_names.into_table(),
         };
         trace.sort();
         Ok(trace)
@@ -171,6 +175,14 @@ impl<'a> Reader<'a> {
                 previous: latest.to_string(),
             },
         })
+    }
+
+    /// Notes the name of the process that ran at an event. An empty name is unknown.
+    #[inline]
+    pub(crate) fn name_process(&mut self, event: &BlockEvent, name: &[u8]) {
+        if let (Some(process), false) = (event.request.process, name.is_empty()) {
+            self.process_names.saw(process, name);
+        }
     }
 
     /// Adds the requests and the notes of a pairing.

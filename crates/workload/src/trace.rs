@@ -1,6 +1,7 @@
 //! Contents of a trace, independent of the file's format.
 
 use crate::format::csv::{PRESETS, Preset};
+use crate::names::ProcessNames;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::BTreeSet;
@@ -45,6 +46,8 @@ pub struct Trace {
     pub notes: Notes,
     /// Names of devices that have one, ascending by number.
     pub(crate) device_names: Vec<(u32, String)>,
+    /// Names of processes that have one, ascending by number.
+    pub(crate) process_names: Vec<(u32, String)>,
 }
 
 /// Notes on reading a trace: assumptions, omissions and changes.
@@ -198,18 +201,36 @@ impl Trace {
             requests,
             notes: Notes::new("", Format::Csv),
             device_names: Vec::new(),
+            process_names: Vec::new(),
         };
         trace.sort();
         trace
     }
 
+    /// Replaces the names of processes. The last name of a process counts. A name that stands for an
+    /// unknown one, such as `<...>`, does not count.
+    pub fn with_process_names<N: AsRef<[u8]>>(
+        mut self,
+        names: impl IntoIterator<Item = (u32, N)>,
+    ) -> Trace {
+        let mut table = ProcessNames::default();
+        for (process, name) in names {
+            table.saw(process, name.as_ref());
+        }
+        self.process_names = table.into_table();
+        self
+    }
+
     /// Name of a device, for formats that name them: `host/disk` (MSR Cambridge), `major,minor`
     /// (blkparse, ftrace, perf), a file (iolog).
     pub fn device_name(&self, device: u32) -> Option<&str> {
-        self.device_names
-            .binary_search_by_key(&device, |(number, _)| *number)
-            .ok()
-            .map(|index| self.device_names[index].1.as_str())
+        name_in(&self.device_names, device)
+    }
+
+    /// Last name of a process, for formats that name them (blkparse, blktrace, ftrace, perf, csv, and
+    /// some presets). A name is printable text of at most 64 bytes.
+    pub fn process_name(&self, process: u32) -> Option<&str> {
+        name_in(&self.process_names, process)
     }
 
     /// TEMP
@@ -272,6 +293,12 @@ impl Trace {
                 .extend(keyed.into_iter().map(|(_, request)| request));
         }
     }
+}
+
+/// Finds the name of a number in a sorted table.
+fn name_in(table: &[(u32, String)], number: u32) -> Option<&str> {
+    let found = table.binary_search_by_key(&number, |(number, _)| *number);
+    found.ok().map(|index| table[index].1.as_str())
 }
 
 impl Notes {

@@ -1,7 +1,7 @@
 //! Writes a trace.
 
-use crate::Trace;
 use crate::number::{write_millis, write_unsigned};
+use crate::{Trace, TraceRequest};
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
 use std::io::{self, Write};
@@ -18,6 +18,8 @@ pub struct Written {
     pub completions_lost: u64,
     /// Processes that were not written.
     pub processes_lost: u64,
+    /// Names of processes that were not written, one for each request of such a process.
+    pub names_lost: u64,
     /// Flags (FUA, preflush, sync) that were not written.
     pub flags_lost: u64,
 }
@@ -76,6 +78,7 @@ impl Trace {
             written.requests += 1;
             written.completions_lost += u64::from(request.completion.is_some());
             written.processes_lost += u64::from(request.process.is_some());
+            written.names_lost += u64::from(self.name_of(request).is_some());
             written.flags_lost += u64::from(request.flags.bits() != 0);
             pass_on(&mut text, CHUNK, out)?;
         }
@@ -85,6 +88,7 @@ impl Trace {
 
     /// Writes all of the trace as separated columns, with headings that [`Trace::open`] recognises.
     /// Times are in nanoseconds, addresses and sizes in sectors of 512 bytes. Unknown values are empty.
+    /// If a process has a name, each line ends with the name of its process.
     ///
     /// # Errors
     ///
@@ -92,7 +96,13 @@ impl Trace {
     pub fn write_csv(&self, out: &mut dyn Write) -> Result<Written, WriteError> {
         let mut text = Vec::with_capacity(CHUNK + 256);
         text.extend_from_slice(CSV_HEADINGS.as_bytes());
+        let has_names = self.requests.iter().any(|one| self.name_of(one).is_some());
+        if has_names {
+            text.push(b',');
+            text.extend_from_slice(CSV_NAME_HEADING.as_bytes());
+        }
         text.push(b'\n');
+        let mut last = (None, None);
         for request in &self.requests {
             let optional = |value: Option<u64>, text: &mut Vec<u8>| {
                 if let Some(value) = value {
@@ -109,6 +119,13 @@ impl Trace {
             optional(Some(request.extent.len.get()), &mut text);
             optional(request.process.map(u64::from), &mut text);
             write_unsigned(u64::from(request.flags.bits()), &mut text);
+            if has_names {
+                if last.0 != request.process {
+                    last = (request.process, self.name_of(request));
+                }
+                text.push(b',');
+                write_quoted(last.1.unwrap_or_default(), &mut text);
+            }
             text.push(b'\n');
             pass_on(&mut text, CHUNK, out)?;
         }
@@ -118,11 +135,19 @@ impl Trace {
             ..Written::default()
         })
     }
+
+    /// Name of the process of a request.
+    fn name_of(&self, request: &TraceRequest) -> Option<&str> {
+        self.process_name(request.process?)
+    }
 }
 
 /// Headings of the columns that [`Trace::write_csv`] writes.
 pub(crate) const CSV_HEADINGS: &str =
     "arrival_ns,completion_ns,device,op,address_sectors,size_sectors,process,flags";
+
+/// Heading behind [`CSV_HEADINGS`] in a trace whose processes have names.
+pub(crate) const CSV_NAME_HEADING: &str = "process_name";
 
 /// The word for an operation in a CSV trace.
 const fn op_name(op: Op) -> &'static str {
@@ -132,6 +157,16 @@ const fn op_name(op: Op) -> &'static str {
         Op::Flush => "flush",
         Op::Discard => "discard",
     }
+}
+
+/// Writes the text of a column, in quotes if it has separators or quotes.
+fn write_quoted(column: &str, text: &mut Vec<u8>) {
+    if !column.contains([',', '"']) {
+        return text.extend_from_slice(column.as_bytes());
+    }
+    text.push(b'"');
+    text.extend_from_slice(column.replace('"', "\"\"").as_bytes());
+    text.push(b'"');
 }
 
 /// Writes the collected text if it has at least `least` bytes.

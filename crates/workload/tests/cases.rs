@@ -115,6 +115,27 @@ fn files_of_several_kinds_are_described_each() {
 }
 
 #[test]
+fn several_files_name_the_processes_of_one_trace() {
+    let paths = files(
+        "names",
+        &[
+            (
+                "a.txt",
+                "8,0 1 1 0.5 7 Q R 8 + 8 [sh]\n8,0 1 1 0.6 9 Q R 8 + 8 [cat]\n",
+            ),
+            (
+                "b.txt",
+                "dd-7 [000] 5.1: block_bio_queue: 8,0 R 8 + 8 [dd]\n<...>-9 [000] 5.2: block_bio_queue: 8,0 R 8 + 8 []\n",
+            ),
+            ("c.trace", "0.0 0 0 8 1\n"),
+        ],
+    );
+    let trace = Trace::open_all(&paths, &ReadOptions::default()).unwrap();
+    let names = [7, 9, 8].map(|process| trace.process_name(process));
+    assert_eq!(names, [Some("dd"), Some("cat"), None]);
+}
+
+#[test]
 fn events_of_a_request_may_be_in_files_of_several_processors() {
     let record = |time: u64, action: u32| {
         let mut record = Vec::new();
@@ -340,6 +361,17 @@ fn the_collected_cases_are_read_right() {
         [Some(10291), Some(477), Some(10282)]
     );
     assert_eq!(processes("trace.blktrace.0", "blktrace"), [Some(100)]);
+    for (file, format, process, name) in [
+        ("biosnoop.txt", "biosnoop", 477, "jbd2/sdb1"),
+        ("bp-odd.txt", "blkparse", 332, "xfsaild/sda1 (x]"),
+        ("ftrace-dm.txt", "ftrace", 10477, "paging"),
+        ("systrace.txt", "systrace", 40, "reader thread"),
+        ("sync-fn.txt", "blkparse", 34004, "sync"),
+        ("fiu.blkparse", "fiu", 2522, "kjournald"),
+    ] {
+        let trace = Trace::open(&cases.join(file), &lenient(with(format))).unwrap();
+        assert_eq!(trace.process_name(process), Some(name), "{file}");
+    }
     let scsi = ReadOptions {
         format: Some(Format::Csv),
         columns: Some(

@@ -79,12 +79,19 @@ fn script(trace: &Trace) -> Arc<Script> {
 
 proptest! {
     #[test]
-    fn a_trace_written_as_csv_is_read_back_whole(trace in trace(false)) {
+    fn a_trace_written_as_csv_is_read_back_whole(
+        trace in trace(false),
+        names in prop::collection::vec((0..4_u32, "[ -~]{0,20}|[ab,\"; ]{0,5}|\\PC{0,30}|<\\.\\.\\.>"), 0..9),
+    ) {
+        let trace = trace.with_process_names(names);
         let mut text = Vec::new();
         let written = trace.write_csv(&mut text).unwrap();
         prop_assert_eq!(written.requests, trace.requests.len() as u64);
         let again = Trace::read("t", &text[..], &ReadOptions::default()).unwrap();
         prop_assert_eq!(again.notes.format, Format::Csv);
+        for process in trace.requests.iter().filter_map(|request| request.process) {
+            prop_assert_eq!(again.process_name(process), trace.process_name(process));
+        }
         prop_assert_eq!(again.requests, trace.requests);
     }
 

@@ -86,6 +86,10 @@ fn one_load_through_three_programs() {
         assert_eq!(trace.notes.format, format, "{name}");
         assert_eq!(trace.notes.arrival_event, Some(ArrivalEvent::Queue));
         assert_eq!(untimed(&trace), QUEUED, "{name}");
+        for request in &trace.requests {
+            let process = request.process.expect("events have processes");
+            assert_eq!(trace.process_name(process), Some("python3"), "{name}");
+        }
         let notes = &trace.notes;
         assert_eq!((notes.failed, notes.unpaired, notes.lost), (1, 0, 0));
         assert_eq!((notes.out_of_order, notes.zero_length), (0, 0));

@@ -57,6 +57,7 @@ pub struct ReadingOptions {
     ///   address, size               bytes, sectors (512 bytes), or a size such as 4KiB
     ///   device                      a number; name for any text; 1+2 for major and minor
     ///   process                     a number
+    ///   process_name                text; 2..-7 for a name with blanks
     ///   flags                       the sum of 1 (FUA), 2 (preflush) and 4 (sync)
     ///   separator                   comma, semicolon, tab, bar or blank
     /// op, address and size are needed.

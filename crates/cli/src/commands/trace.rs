@@ -20,7 +20,7 @@ use headtime_lab::report::round;
 use headtime_lab::scenario::{Reading, Scenario};
 use headtime_linux::shown::one_line;
 use headtime_units::{Nanos, Time};
-use headtime_workload::{Figures, Spread, Trace, TraceInfo, WriteError};
+use headtime_workload::{Figures, ProcessInfo, Spread, Trace, TraceInfo, WriteError};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -126,6 +126,10 @@ fn describe(info: &TraceInfo, context: &Context<'_>) -> String {
     text.push_str(&table(&sizes(info), context.terminal));
     text.push('\n');
     text.push_str(&table(&devices(info), context.terminal));
+    if !info.busiest.is_empty() {
+        text.push('\n');
+        text.push_str(&table(&busiest(info), context.terminal));
+    }
     text
 }
 
@@ -143,40 +147,47 @@ fn sizes(info: &TraceInfo) -> Vec<TableColumn> {
 }
 
 fn devices(info: &TraceInfo) -> Vec<TableColumn> {
-    let each = |show: &dyn Fn(&Figures) -> String| {
-        info.devices
-            .iter()
-            .map(|device| show(&device.figures))
-            .collect::<Vec<_>>()
-            .into_iter()
-    };
     let name = |device: &headtime_workload::DeviceInfo| {
         device.name.as_ref().map_or_else(
             || device.device.to_string(),
             |name| format!("{} ({name})", device.device),
         )
     };
+    let mut columns = vec![TableColumn::words("device", info.devices.iter().map(name))];
+    columns.extend(figures(info.devices.iter().map(|device| &device.figures)));
+    let ends = info.devices.iter().map(|device| device.end);
+    columns.push(TableColumn::numbers(
+        "reaches to",
+        ends.map(|end| rounded_size(end.get().saturating_mul(512))),
+    ));
+    columns
+}
+
+/// The processes with most requests. Without any name there is no column for names.
+fn busiest(info: &TraceInfo) -> Vec<TableColumn> {
+    const SHOWN: usize = 10;
+    let rows = || info.busiest.iter().take(SHOWN);
+    let number = |process: &ProcessInfo| process.process.to_string();
+    let name = |process: &ProcessInfo| process.name.clone().unwrap_or_default();
+    let mut columns = vec![TableColumn::words("process", rows().map(number))];
+    if rows().any(|process| process.name.is_some()) {
+        columns.push(TableColumn::words("name", rows().map(name)));
+    }
+    columns.extend(figures(rows().map(|process| &process.figures)));
+    columns
+}
+
+/// Columns that tables of devices and of processes share.
+fn figures<'a>(rows: impl Iterator<Item = &'a Figures> + Clone) -> Vec<TableColumn> {
+    fn percent(share: f64) -> String {
+        format!("{:.1}", 100.0 * share)
+    }
+    let each = |show: fn(&Figures) -> String| rows.clone().map(show);
     vec![
-        TableColumn::words("device", info.devices.iter().map(name)),
-        TableColumn::numbers("requests", each(&|figures| figures.requests().to_string())),
-        TableColumn::numbers(
-            "read %",
-            each(&|figures| format!("{:.1}", 100.0 * figures.read_share())),
-        ),
-        TableColumn::numbers(
-            "sequential %",
-            each(&|figures| format!("{:.1}", 100.0 * figures.sequential_share())),
-        ),
-        TableColumn::numbers(
-            "mean size",
-            each(&|figures| rounded_size(figures.mean_size().0)),
-        ),
-        TableColumn::numbers(
-            "reaches to",
-            info.devices
-                .iter()
-                .map(|device| rounded_size(device.end.get().saturating_mul(512))),
-        ),
+        TableColumn::numbers("requests", each(|of| of.requests().to_string())),
+        TableColumn::numbers("read %", each(|of| percent(of.read_share()))),
+        TableColumn::numbers("sequential %", each(|of| percent(of.sequential_share()))),
+        TableColumn::numbers("mean size", each(|of| rounded_size(of.mean_size().0))),
     ]
 }
 
@@ -250,6 +261,14 @@ fn json_of(info: &TraceInfo) -> impl Serialize {
             figures: figures_json(&device.figures),
         }
     });
+    let busiest = info.busiest.iter().map(|process| {
+        object! {
+            process: process.process,
+            name: process.name.clone(),
+            #[serde(flatten)]
+            figures: figures_json(&process.figures),
+        }
+    });
     object! {
         file: notes.file.clone(),
         format: notes.of_kinds(|kind| Some(kind.format)),
@@ -274,6 +293,7 @@ fn json_of(info: &TraceInfo) -> impl Serialize {
         requests_with_process: info.with_process,
         sizes: sizes.collect::<Vec<_>>(),
         devices: devices.collect::<Vec<_>>(),
+        busiest_processes: busiest.collect::<Vec<_>>(),
     }
 }
 
@@ -386,6 +406,7 @@ pub(super) fn convert(args: &Convert, context: &mut Context<'_>) -> Result<(), F
         (written.left_out, "flushes and discards"),
         (written.completions_lost, "completions"),
         (written.processes_lost, "processes"),
+        (written.names_lost, "names of processes"),
         (written.flags_lost, "flags (FUA, preflush, sync)"),
     ] {
         if count > 0 {

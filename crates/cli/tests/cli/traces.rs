@@ -290,6 +290,70 @@ fn odd_lines_are_named_by_number_and_counted() {
     assert!(said.contains("its first lines fit biosnoop"), "{said}");
 }
 
+#[test]
+fn the_busiest_processes_are_shown_by_name_and_names_are_kept_by_a_conversion() {
+    let directory = scratch("names");
+    let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let (path, csv, disksim) = (file("events.txt"), file("names.csv"), file("names.trace"));
+    let event = |process: u64, name: &str, sector: u64| {
+        format!("8,0 1 1 0.5 {process} Q R {sector} + 8 [{name}]\n")
+    };
+    let mut text: String = (1..=12)
+        .map(|number| event(100 + number, "z rd,int\u{1b}", number * 1000))
+        .collect();
+    text.push_str(&event(7, "sh", 8));
+    text.push_str(&event(7, "dd", 16));
+    text.push_str(&event(105, "<...>", 5008));
+    std::fs::write(&path, text).unwrap();
+    let shown = stdout(&["trace", "info", &path]);
+    let at = shown.find("\n\nprocess  name").expect(&shown);
+    let table: Vec<Vec<&str>> = shown[at..]
+        .trim()
+        .lines()
+        .map(|line| {
+            line.split("  ")
+                .map(str::trim)
+                .filter(|cell| !cell.is_empty())
+                .collect()
+        })
+        .collect();
+    assert_eq!(
+        table[0],
+        [
+            "process",
+            "name",
+            "requests",
+            "read %",
+            "sequential %",
+            "mean size"
+        ]
+    );
+    assert_eq!(table[1], ["7", "dd", "2", "100.0", "50.0", "4096 B"]);
+    assert_eq!(table[2][..3], ["105", "z rd,int\\u{1b}", "2"]);
+    assert_eq!(table.len(), 11);
+    stdout(&["trace", "convert", &path, &csv]);
+    for path in [&path, &csv] {
+        let info = json(&["trace", "info", path, "--format", "json"]);
+        let busiest = info["busiest_processes"].as_array().unwrap();
+        assert_eq!((busiest.len(), &info["processes"]), (13, &13.into()));
+        assert_eq!(busiest[0]["name"], "dd");
+        assert_eq!(busiest[12]["process"], 112);
+        assert_eq!(busiest[12]["name"], "z rd,int\\u{1b}");
+    }
+    let (code, said) = ended(&["trace", "convert", &csv, &disksim]);
+    assert_eq!(code, 0);
+    let says = "the format has no place for 15 names of processes";
+    assert!(said.contains(says), "{said}");
+    // A trace without processes has no such table.
+    assert!(!stdout(&["trace", "info", &disksim]).contains("\nprocess  "));
+    assert!(
+        json(&["trace", "info", &disksim, "--format", "json"])["busiest_processes"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+}
+
 /// A trace whose writes miss the sectors of a 512e drive: `info` counts them, a replay says so, and the head
 /// time has what they cost. On a drive of 512-byte sectors they are writes like others.
 #[test]

@@ -19,6 +19,8 @@
 //! choice. A completion is paired by device, operation and sectors: see [`Pairing`]. If a thread of the
 //! kernel issues a request, its `I` event may tell which process made the request.
 //!
+//! A process has the name of its last such event.
+//!
 //! Devices are named `major,minor`, and numbered from 0 in order of appearance.
 
 use super::fields::{Field, Fields};
@@ -38,8 +40,9 @@ use std::io::Read;
 const SECOND: u64 = 1_000_000_000;
 
 /// Contents of a line.
-enum BlkparseLine {
-    Event(BlockEvent),
+enum BlkparseLine<'a> {
+    /// An event, with the name of the process that ran. The name may be empty.
+    Event(BlockEvent, &'a [u8]),
     /// Any other line.
     Other,
 }
@@ -61,7 +64,10 @@ pub(crate) fn read<R: Read>(
             }
         }
         match parse(line, &mut devices) {
-            Ok(BlkparseLine::Event(event)) => pairing.event(number, &event),
+            Ok(BlkparseLine::Event(event, name)) => {
+                reader.name_process(&event, name);
+                pairing.event(number, &event);
+            }
             Ok(BlkparseLine::Other) => reader.notes.lines_ignored += 1,
             Err(error) => reader.odd(number, *error)?,
         }
@@ -115,7 +121,19 @@ pub(super) fn device(field: Field<'_>) -> Result<(u32, u32), Box<FieldError>> {
         .ok_or_else(|| field.error("the device", "major,minor such as 8,0"))
 }
 
-fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine, Box<FieldError>> {
+/// Name of a process in square brackets at the end of a text. Empty if there is none. The name itself
+/// may contain brackets.
+#[inline]
+pub(super) fn bracketed(text: &[u8]) -> &[u8] {
+    let name = memchr::memchr(b'[', text).map(|open| &text[open + 1..]);
+    let name = name.and_then(|rest| rest.trim_ascii_end().strip_suffix(b"]"));
+    name.unwrap_or(b"")
+}
+
+fn parse<'a>(
+    line: &'a [u8],
+    devices: &mut Numbered<(u32, u32)>,
+) -> Result<BlkparseLine<'a>, Box<FieldError>> {
     let mut fields = Fields::new(line);
     let device = device(fields.next())?;
     fields.next().unsigned("the processor")?;
@@ -148,7 +166,14 @@ fn parse(line: &[u8], devices: &mut Numbered<(u32, u32)>) -> Result<BlkparseLine
         process: Some(process),
         flags,
     };
-    Ok(BlkparseLine::Event(block_event(action, request)))
+    // Completed and requeued requests have an error code in place of the name.
+    let name = match action {
+        BlockAction::Queue | BlockAction::Insert | BlockAction::Issue => {
+            bracketed(&line[letters.at..])
+        }
+        BlockAction::Requeue | BlockAction::Complete(_) => b"",
+    };
+    Ok(BlkparseLine::Event(block_event(action, request), name))
 }
 
 /// Makes the event of a request as blktrace records it, with a flush as an empty write.
@@ -390,6 +415,27 @@ Skips: 0 forward (0 -   0.0%)
         );
         let completions: Vec<Option<u64>> = all(&trace).iter().map(|r| r.1).collect();
         assert_eq!(completions, [Some(5), Some(6), Some(7)]);
+    }
+
+    #[test]
+    fn processes_have_the_last_name_of_their_events() {
+        let text = "
+  8,0 1 1 0.1 9 Q R 1 + 8 [sh]
+  8,0 1 2 0.2 332 Q RM 1000 + 8 [xfsaild/sda1 (x]]
+  8,0 1 3 0.3 9 I R 1 + 8 (      12) [Web Content]
+  8,0 1 4 0.4 34004 Q FWS [sync]
+  8,0 1 5 0.5 12 Q RA 999 + 8 []
+  8,0 1 6 0.6 13 Q RA 1999 + 8 [(null)]
+  8,0 1 7 0.7 9 D R 1 + 8 [<...>]
+  8,0 1 8 0.8 9 C R 1 + 8 [0]
+  8,0 1 9 0.9 9 R R 1 + 8 [5]
+  8,0 1 9 0.9 14 Q R 1 + 8
+";
+        let trace = read(text, None).unwrap();
+        let names = [9, 332, 34004, 12, 13, 14].map(|process| trace.process_name(process));
+        let expected = [Some("Web Content"), Some("xfsaild/sda1 (x]"), Some("sync")];
+        assert_eq!(names[..3], expected);
+        assert_eq!(names[3..], [None; 3]);
     }
 
     #[test]

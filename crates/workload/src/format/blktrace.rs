@@ -8,6 +8,8 @@
 //!
 //! Each file is in order of time. The events of one request may be in the files of several processors.
 //! So the reader reads all given files together, the earliest record first.
+//!
+//! The kernel writes the name of a process once, in a record of its own.
 
 use super::blkparse::{block_event, device_names};
 use super::rwbs;
@@ -33,7 +35,7 @@ const FLUSH: u32 = 1 << 2;
 const SYNC: u32 = 1 << 3;
 /// A command without sectors.
 const COMMAND: u32 = 1 << 9;
-/// A message from the kernel.
+/// A message from the kernel, or the name of a process.
 const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
 const FUA: u32 = 1 << 15;
@@ -101,6 +103,10 @@ impl<R: Read> Records<R> {
             match self.lines.bytes(more) {
                 Ok(bytes) if bytes.len() < more => {
                     reader.refuse(odd("the file ends within what belongs to it"))?;
+                }
+                Ok(name) if fields.is_name() => {
+                    let end = memchr::memchr(0, name).unwrap_or(name.len());
+                    reader.process_names.saw(fields.process, &name[..end]);
                 }
                 Ok(_) => {}
                 Err(error) => return Err(line_error(&self.file, self.lines.input(), error)),
@@ -171,6 +177,11 @@ impl EventFields {
             failed: short(44) != 0,
             more: short(46),
         })
+    }
+
+    /// Returns true if the name of the process stands behind the record (`BLK_TN_PROCESS`).
+    fn is_name(&self) -> bool {
+        self.kind & NOTIFY != 0 && self.action == 0
     }
 
     fn event(
@@ -342,6 +353,24 @@ mod tests {
         };
         assert_eq!(read_of_each[0], [write, flush]);
         assert_eq!(read_of_each[0], read_of_each[1]);
+    }
+
+    #[test]
+    fn processes_have_the_names_that_the_kernel_notes() {
+        for big in [false, true] {
+            let mut bytes = Vec::new();
+            for name in ["cfq 1", "sh\0\0\0", "d\x1bd\0x", "\0\0\0\0\0"] {
+                let mut note = record(big, 0, 0, 0, 0x400 << 16);
+                note.truncate(48);
+                note.extend(name.as_bytes());
+                bytes.extend(note);
+            }
+            bytes.extend(sample(big));
+            let trace = read(&bytes, false).unwrap();
+            // Messages, which are no names, follow in the sample.
+            assert_eq!(trace.process_name(7), Some("d\\u{1b}d"));
+            assert_eq!(trace.notes.lines_ignored, 5);
+        }
     }
 
     #[test]

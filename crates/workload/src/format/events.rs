@@ -25,12 +25,12 @@
 //!
 //! The reader ignores all other events, and operations that move no data to sectors, such as writing
 //! zeroes (`N`). [`Pairing`] makes requests of the events. The process is the thread that ran at the
-//! event.
+//! event. The event's own text ends with the name of that thread.
 //!
 //! If the file reports lost events, the reader counts them. Requests with lost events are missing or
 //! lack their completion.
 
-use super::blkparse::{device, device_names};
+use super::blkparse::{bracketed, device, device_names};
 use super::fields::{Field, Fields};
 use super::rwbs;
 use crate::Format;
@@ -53,6 +53,9 @@ struct Head<'a> {
     format: Format,
     /// Thread that ran. `None` if the recording program did not know the thread.
     process: Option<u32>,
+    /// Name of the thread as the recording program knows it. An instance of trace-cmd may stand before
+    /// the name.
+    name: &'a [u8],
     time: Field<'a>,
     /// Name of the event without the group. Empty if there is none.
     event: &'a [u8],
@@ -61,9 +64,10 @@ struct Head<'a> {
 }
 
 /// Contents of a line.
-enum EventLine {
-    /// An event of a request. True if the event reports that the request failed.
-    Event(BlockEvent, bool),
+enum EventLine<'a> {
+    /// An event of a request. True if the event reports that the request failed. The last is the name
+    /// of the process that ran, empty if it is unknown.
+    Event(BlockEvent, bool, &'a [u8]),
     /// Number of lost events.
     Lost(u64),
     /// Any other line.
@@ -80,7 +84,8 @@ pub(crate) fn read<R: Read>(
     while reader::advance(lines, reader)? {
         let (number, line) = (lines.number(), lines.current());
         match parse(line, format, &mut devices) {
-            Ok(EventLine::Event(event, failed)) => {
+            Ok(EventLine::Event(event, failed, name)) => {
+                reader.name_process(&event, name);
                 reader.notes.failed += u64::from(failed);
                 pairing.event(number, &event);
             }
@@ -118,7 +123,7 @@ fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
     if close == 0 || !number::is_integer(&behind[..close]) || !before.ends_with(b" ") {
         return None;
     }
-    let (format, process) = process(before)?;
+    let (format, process, name) = process(before)?;
     let mut text = Fields::behind(line, at + close + 2);
     let mut time = text.next();
     if time.text.last() != Some(&b':') {
@@ -128,20 +133,22 @@ fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
     time.text = time.text.strip_suffix(b":")?;
     // Text without a colon is no event, but may be a stack or a mark made by a program.
     let event = text.next().text.strip_suffix(b":").unwrap_or(b"");
-    let name = event.rsplit(|byte| *byte == b':').next()?;
+    let event = event.rsplit(|byte| *byte == b':').next()?;
     let starts = time.text.first().is_some_and(u8::is_ascii_digit);
     starts.then_some(Head {
         format,
         process,
+        name,
         time,
-        event: name,
+        event,
         text,
     })
 }
 
 /// Finds the process at the end of `before`. `name-123` may be followed by a thread group `(  123)`.
 /// The other notations are `name 123` and `name 123/123`. perf prints -1 for an unknown process.
-fn process(before: &[u8]) -> Option<(Format, Option<u32>)> {
+/// Also returns the name.
+fn process(before: &[u8]) -> Option<(Format, Option<u32>, &[u8])> {
     let mut before = before.trim_ascii_end();
     if let Some(group) = before.strip_suffix(b")") {
         let open = group.iter().rposition(|byte| *byte == b'(')?;
@@ -154,17 +161,19 @@ fn process(before: &[u8]) -> Option<(Format, Option<u32>)> {
     let digits = &before[from..];
     let number = number::unsigned(digits).ok()?;
     let process = u32::try_from(number).ok()?;
-    let name = &before[..from];
-    match name.last()? {
-        b'-' if digits == b"1" && matches!(name, [.., b' ', b'-']) => Some((Format::Perf, None)),
-        b'-' => Some((Format::Ftrace, Some(process))),
-        b' ' | b'\t' => Some((Format::Perf, Some(process))),
+    let (name, mark) = before[..from].split_at(from.checked_sub(1)?);
+    let known = Some(process);
+    Some(match mark[0] {
+        b'-' if digits == b"1" && name.ends_with(b" ") => (Format::Perf, None, name),
+        b'-' => (Format::Ftrace, known, name),
+        b' ' | b'\t' => (Format::Perf, known, name),
         // The second number is the thread. The other programs print the thread too.
-        b'/' if name.len() > 1 && name[name.len() - 2].is_ascii_digit() => {
-            Some((Format::Perf, Some(process)))
+        b'/' if name.last().is_some_and(u8::is_ascii_digit) => {
+            let group = name.iter().rposition(|byte| !byte.is_ascii_digit());
+            (Format::Perf, known, &name[..group.unwrap_or(0)])
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 /// Returns true if trace-cmd or tracefs writes such a line beside the events.
@@ -206,11 +215,11 @@ fn is_call(line: &[u8]) -> bool {
     text.starts_with(b"=> ") || line.starts_with(b"\t") && address()
 }
 
-fn parse(
-    line: &[u8],
+fn parse<'a>(
+    line: &'a [u8],
     format: Format,
     devices: &mut Numbered<(u32, u32)>,
-) -> Result<EventLine, Box<FieldError>> {
+) -> Result<EventLine<'a>, Box<FieldError>> {
     let Some(mut head) = head(line).filter(|head| head.format == format) else {
         return match lost(line.trim_ascii_start()) {
             Some(events) => Ok(EventLine::Lost(events)),
@@ -248,10 +257,19 @@ fn parse(
     }
     let extent = extent(text)?;
     let failed = kind.is_complete() && error(text)?;
+    let name = match kind {
+        EventKind::BioQueue | EventKind::Insert | EventKind::Issue => {
+            match bracketed(text.rest()) {
+                b"" => head.name,
+                name => name,
+            }
+        }
+        _ => b"",
+    };
     let index = devices.number(&device, || device);
     let time = Time::from_nanos(time);
     let event = block_event(kind, time, index, op, flags, extent, head.process);
-    Ok(EventLine::Event(event, failed))
+    Ok(EventLine::Event(event, failed, name))
 }
 
 /// Kind of event of the block layer.

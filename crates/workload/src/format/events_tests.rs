@@ -75,6 +75,32 @@ fn processes_may_be_called_anything() {
     }
 }
 
+#[test]
+fn processes_have_the_last_name_of_their_events() {
+    let trace = read(
+        "\
+ sh-9 [000] .... 1.000001: block_bio_queue: 8,0 R 100 + 8 [sh]
+ <...>-9 [000] .... 1.000002: block_rq_insert: 8,0 R 4096 () 100 + 8 be,0,4 [my [prog]]
+ <...>-9 [000] .... 1.000003: block_rq_issue: 8,0 R 4096 () 100 + 8 be,0,4 [<...>]
+ <...>-10 (-----) [000] .... 1.000004: block_bio_queue: 8,0 R 200 + 8 []
+ z rd_int-11 (   9) [000] .... 1.000005: block_bio_queue: 8,0 R 300 + 8
+ <idle>-0 [000] ..s. 1.000009: block_rq_complete: 8,0 R () 100 + 8 [0]
+",
+    );
+    let names = [9, 10, 11, 0].map(|process| trace.process_name(process));
+    assert_eq!(names, [Some("my [prog]"), None, Some("z rd_int"), None]);
+    let perf = read(
+        "\
+ sh 9 [000] 1.1: block:block_bio_queue: 8,0 R 100 + 8 [txg_sync]
+ :10 10 [000] 1.2: block:block_bio_queue: 8,0 R 200 + 8
+ my sql 812/815 [000] 1.3: block:block_bio_queue: 8,0 R 300 + 8
+ :-1 -1 [000] 1.4: block:block_bio_queue: 8,0 R 400 + 8 [x]
+",
+    );
+    let names = [9, 10, 815].map(|process| perf.process_name(process));
+    assert_eq!(names, [Some("txg_sync"), None, Some("my sql")]);
+}
+
 /// One event as older kernels print it without the priority, and newer ones with it, among lines of
 /// other kinds.
 #[test]

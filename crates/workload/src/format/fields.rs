@@ -48,6 +48,11 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Returns the bytes behind the last field.
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        &self.line[self.at..]
+    }
+
     /// Checks that nothing but blanks is left.
     #[inline]
     pub(crate) fn end(&mut self, allowed: &str) -> Result<(), Box<FieldError>> {
@@ -89,6 +94,11 @@ impl<'a> Field<'a> {
     pub(crate) fn unsigned_32(self, name: &str) -> Result<u32, Box<FieldError>> {
         let value = self.unsigned(name)?;
         u32::try_from(value).map_err(|_| self.error(name, "a whole number from 0 to 4294967295"))
+    }
+
+    /// Returns true if the field is a column of `line` in quotes.
+    pub(crate) fn is_quoted(self, line: &[u8]) -> bool {
+        self.at > 0 && line[self.at - 1] == b'"'
     }
 
     /// Reads a number of bytes, counted in units of `unit` bytes.

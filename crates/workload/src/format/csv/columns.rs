@@ -2,6 +2,7 @@
 
 use crate::error::shown;
 use crate::trace::{TimeUnit, UnknownName};
+use crate::write::CSV_NAME_HEADING;
 use headtime_units::Bytes;
 use std::str::FromStr;
 use thiserror::Error;
@@ -25,21 +26,25 @@ pub(super) enum Role {
     DeviceMinor,
     Process,
     Flags,
+    ProcessName,
+    /// Last column of a process name with blanks.
+    ProcessNameEnd,
 }
 
-pub(super) const ROLES: usize = Role::Flags as usize + 1;
+pub(super) const ROLES: usize = Role::ProcessNameEnd as usize + 1;
 
 impl Role {
     /// Key of the role in a description.
     pub fn key(self) -> &'static str {
-        let keys = "time time completion completion response op action address size device device process flags";
+        let keys = "time time completion completion response op action address size device device process flags process_name process_name";
         let key = keys.split(' ').nth(self as usize);
         key.expect("a key for each role")
     }
 
     /// Returns true if each line of a request must have the role's column. The column may be empty.
     pub fn is_needed(self) -> bool {
-        !["completion", "response", "process", "flags"].contains(&self.key())
+        let others = ["completion", "response", "process", "flags", "process_name"];
+        !others.contains(&self.key())
     }
 }
 
@@ -61,6 +66,7 @@ impl Role {
 /// | `device` | none, `name` | a number; any text, numbered from 0 as they appear; `1+2`: major and minor number |
 /// | `process` | none | a number |
 /// | `flags` | none | the sum of 1 (FUA), 2 (preflush) and 4 (sync) |
+/// | `process_name` | none | the process's name; `2..-7` for a name with blanks: columns 2 to 7 from the end |
 /// | `separator` | | `comma`, `semicolon`, `tab`, `bar` or `blank` in place of a column |
 ///
 /// `op`, `address` and `size` are required. If any column is given by its heading, the first line must
@@ -98,6 +104,8 @@ pub(super) enum Column {
     FromEnd(usize),
     /// Heading.
     Name(String),
+    /// Heading that a file may lack.
+    Optional(&'static str),
 }
 
 /// Notation of a time.
@@ -226,8 +234,7 @@ fn time_column(text: &str) -> Result<(&str, TimeForm), String> {
 const TIME_NEEDS_UNIT: &str =
     "a time needs its unit: s, ms, us, 100ns, ns, date or clock, as in time=1:ms";
 
-const WHAT: &str =
-    "time, completion, response, op, action, address, size, device, process, flags or separator";
+const WHAT: &str = "time, completion, response, op, action, address, size, device, process, process_name, flags or separator";
 
 impl FromStr for CsvColumns {
     type Err = ColumnsError;
@@ -272,10 +279,14 @@ impl FromStr for CsvColumns {
 impl CsvColumns {
     /// Description of the columns that [`Trace::write_csv`](crate::Trace::write_csv) writes.
     pub(super) fn own() -> CsvColumns {
-        "time=arrival_ns:ns,completion=completion_ns:ns,device=device,op=op,address=address_sectors:sectors,\
-         size=size_sectors:sectors,process=process,flags=flags,separator=comma"
-            .parse()
-            .expect("a test reads them")
+        let mut own: CsvColumns =
+            "time=arrival_ns:ns,completion=completion_ns:ns,device=device,op=op,address=address_sectors:sectors,\
+             size=size_sectors:sectors,process=process,flags=flags,separator=comma"
+                .parse()
+                .expect("a test reads them");
+        let name = Column::Optional(CSV_NAME_HEADING);
+        own.columns.push((Role::ProcessName, name));
+        own
     }
 
     /// Adds a part of a description.
@@ -341,6 +352,15 @@ impl CsvColumns {
                 }
             }
             "process" => self.add_column(Role::Process, value)?,
+            "process_name" => match value.split_once("..") {
+                Some((first, last))
+                    if is_digits(first) && is_digits(last.strip_prefix('-').unwrap_or(last)) =>
+                {
+                    self.add_column(Role::ProcessName, first)?;
+                    self.add_column(Role::ProcessNameEnd, last)?;
+                }
+                _ => self.add_column(Role::ProcessName, value)?,
+            },
             "flags" => self.add_column(Role::Flags, value)?,
             "separator" => {
                 let byte = match value {

@@ -14,12 +14,13 @@ use crate::calendar;
 use crate::error::{FieldError, TraceError, shown};
 use crate::input::Input;
 use crate::lines::Lines;
+use crate::names::ProcessNames;
 use crate::number::{self, Allowed};
 use crate::numbered::Numbered;
 use crate::pairing::{BlockAction, Pairing};
 use crate::reader::{self, ReadOptions, Reader};
 use crate::trace::{Format, TraceRequest};
-use crate::write::CSV_HEADINGS;
+use crate::write::{CSV_HEADINGS, CSV_NAME_HEADING};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
 use std::io::Read;
@@ -43,8 +44,38 @@ struct Layout<'a> {
 struct Seen {
     /// Devices that have a text as name, numbered in order of appearance.
     names: Names,
+    process_names: ProcessNames,
+    /// Name of a process without the quotes around it.
+    unquoted: Vec<u8>,
     /// Columns of the longest line. Columns behind the last role do not count.
     columns: usize,
+}
+
+impl Seen {
+    /// Notes the name of a process: a column, or all from one column to another. Doubled quotes within
+    /// a quoted column become single ones.
+    #[inline(never)]
+    fn name_process(&mut self, process: u32, line: &[u8], fields: &[Field<'_>; ROLES]) {
+        let first = fields[Role::ProcessName as usize];
+        let end = fields[Role::ProcessNameEnd as usize];
+        let name = if !end.text.is_empty() {
+            let range = first.at..end.at + end.text.len();
+            line.get(range).unwrap_or(b"")
+        } else if first.is_quoted(line) && first.text.contains(&b'"') {
+            self.unquoted.clear();
+            // The first quote of each pair is left out.
+            let mut pair = false;
+            let single = first.text.iter().filter(|byte| {
+                pair = **byte == b'"' && !pair;
+                !pair
+            });
+            self.unquoted.extend(single);
+            &self.unquoted
+        } else {
+            first.text
+        };
+        self.process_names.saw(process, name);
+    }
 }
 
 /// A line with a request, or with an event of a request.
@@ -64,7 +95,10 @@ type Names = Numbered<Vec<u8>>;
 
 /// Returns true if a line has the headings that [`Trace::write_csv`](crate::Trace::write_csv) writes.
 pub(crate) fn recognise(line: &[u8]) -> bool {
-    line == CSV_HEADINGS.as_bytes()
+    match line.strip_prefix(CSV_HEADINGS.as_bytes()) {
+        Some([b',', name @ ..]) => name == CSV_NAME_HEADING.as_bytes(),
+        rest => rest == Some(b""),
+    }
 }
 
 /// Names of the presets that fit at least one of these lines.
@@ -132,6 +166,7 @@ pub(crate) fn read<R: Read>(
     }
     let counts_back = choices.iter().any(|columns| columns.counts_back);
     reader.subtract_date(if counts_back { BEFORE_ZERO } else { 0 });
+    reader.process_names = seen.process_names;
     let names = seen.names.into_list();
     reader.device_names = (0..).zip(names.iter().map(|name| shown(name))).collect();
     Ok(())
@@ -193,6 +228,13 @@ impl<'a> Layout<'a> {
             let (list, sign, index) = match column {
                 Column::Place(index) => (&mut layout.roles, "", *index),
                 Column::FromEnd(index) => (&mut layout.from_end, "-", *index),
+                Column::Optional(name) => {
+                    let is_it = |field: &Field<'_>| field.text == name.as_bytes();
+                    let Some(index) = found.iter().position(is_it) else {
+                        continue;
+                    };
+                    (&mut layout.roles, "", index)
+                }
                 Column::Name(name) => {
                     layout.has_headings = true;
                     let is_it = |field: &Field<'_>| field.text == name.as_bytes();
@@ -279,7 +321,7 @@ impl<'a> Layout<'a> {
     fn short_line(&self, line: &[u8], columns: usize) -> Result<Option<Parsed>, Box<FieldError>> {
         let mut fields = [Field::end(line); ROLES];
         self.split(line, &mut fields)?;
-        let parsed = parse_fields(line, self.columns, &fields, &mut Names::default());
+        let parsed = parse_fields(line, self.columns, &fields, &mut Seen::default());
         if matches!(parsed, Ok(None)) {
             return parsed;
         }
@@ -349,7 +391,7 @@ fn parse(
     if count < layout.needed {
         return layout.short_line(line, count);
     }
-    parse_fields(line, layout.columns, &fields, &mut seen.names)
+    parse_fields(line, layout.columns, &fields, seen)
 }
 
 /// Reads the request or the event from the columns by role.
@@ -358,7 +400,7 @@ fn parse_fields(
     line: &[u8],
     columns: &CsvColumns,
     fields: &[Field<'_>; ROLES],
-    names: &mut Names,
+    seen: &mut Seen,
 ) -> Result<Option<Parsed>, Box<FieldError>> {
     let field = |role: Role| fields[role as usize];
     let given = |role: Role| Some(field(role)).filter(|field| !field.text.is_empty());
@@ -421,18 +463,21 @@ fn parse_fields(
         Some(DeviceForm::Number) => field(Role::Device).unsigned_32("the device")?,
         Some(DeviceForm::Name) => {
             let name = field(Role::Device).text;
-            names.number(name, || name.to_vec())
+            seen.names.number(name, || name.to_vec())
         }
         Some(DeviceForm::MajorMinor) => {
             let major = field(Role::Device).unsigned_32("the major number of the device")?;
             let minor = field(Role::DeviceMinor).unsigned_32("the minor number of the device")?;
             let name = format!("{major},{minor}").into_bytes();
-            names.number(&name[..], || name.clone())
+            seen.names.number(&name[..], || name.clone())
         }
     };
     let process = given(Role::Process)
         .map(|field| field.unsigned_32("the process"))
         .transpose()?;
+    if let (Some(process), Some(_)) = (process, given(Role::ProcessName)) {
+        seen.name_process(process, line, fields);
+    }
     let request = TraceRequest {
         arrival: arrival.map(Time::from_nanos),
         completion: completion.map(Time::from_nanos),

@@ -19,20 +19,20 @@ pub static PRESETS: [Preset; 8] = [
     Preset {
         name: "biosnoop",
         layouts: &[
-            "completion=1:s,process=-6,device=-5:name,op=-4,address=-3:sectors,size=-2:bytes,response=-1:ms,separator=blank",
-            "completion=1:s,process=-7,device=-6:name,op=-5,address=-4:sectors,size=-3:bytes,response=-1:ms,separator=blank",
+            "completion=1:s,process_name=2..-7,process=-6,device=-5:name,op=-4,address=-3:sectors,size=-2:bytes,response=-1:ms,separator=blank",
+            "completion=1:s,process_name=2..-8,process=-7,device=-6:name,op=-5,address=-4:sectors,size=-3:bytes,response=-1:ms,separator=blank",
         ],
     },
     Preset {
         name: "iotracer",
         layouts: &[
-            "completion=1:date,address=4:sectors,op=5,size=6:bytes,response=7:ms,process=8,separator=comma",
+            "completion=1:date,process_name=3,address=4:sectors,op=5,size=6:bytes,response=7:ms,process=8,separator=comma",
         ],
     },
     Preset {
         name: "fiu",
         layouts: &[
-            "time=1:ns,process=2,address=4:sectors,size=5:sectors,op=6,device=7+8,separator=blank",
+            "time=1:ns,process=2,process_name=3,address=4:sectors,size=5:sectors,op=6,device=7+8,separator=blank",
         ],
     },
     Preset {

@@ -157,6 +157,72 @@ fn what_is_written_is_read_back() {
     assert_eq!(String::from_utf8(out).unwrap(), own);
 }
 
+/// Processes that have a name, with their names.
+fn names(trace: &Trace) -> Vec<(u32, &str)> {
+    let named = trace.process_names.iter();
+    named
+        .map(|(number, name)| (*number, name.as_str()))
+        .collect()
+}
+
+#[test]
+fn names_of_processes_are_written_and_read_back() {
+    let own = "arrival_ns,completion_ns,device,op,address_sectors,size_sectors,process,flags,process_name\n\
+               5,105,3,read,8,16,77,0,\"a, \"\"b\"\"\"\n6,,0,flush,0,0,,4,\n\
+               7,,0,write,0,1,9,7,Web Content\n8,,0,write,0,1,10,7,\n9,,0,write,0,1,77,7,\"a, \"\"b\"\"\"\n";
+    let trace = Trace::read("own", own.as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!(names(&trace), [(9, "Web Content"), (77, "a, \"b\"")]);
+    assert_eq!(trace.process_name(77), Some("a, \"b\""));
+    assert_eq!(
+        (trace.process_name(10), trace.process_name(78)),
+        (None, None)
+    );
+    let mut out = Vec::new();
+    trace.write_csv(&mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), own);
+    let lost = trace.write_disksim(&mut Vec::new()).unwrap();
+    assert_eq!((lost.processes_lost, lost.names_lost), (4, 3));
+    // The last name counts, and an empty one does not.
+    let renamed = own
+        .replace("10,7,", "9,7,dd")
+        .replace("77,7,\"a, \"\"b\"\"\"", "77,7,");
+    let trace = Trace::read("own", renamed.as_bytes(), &ReadOptions::default()).unwrap();
+    assert_eq!(names(&trace), [(9, "dd"), (77, "a, \"b\"")]);
+    // A trace of processes without names has no column for names.
+    let mut nameless = trace.with_process_names([(9, "<...>"), (1, "cat")]);
+    nameless.requests.truncate(3);
+    let mut out = Vec::new();
+    nameless.write_csv(&mut out).unwrap();
+    assert!(out.starts_with(format!("{CSV_HEADINGS}\n").as_bytes()));
+}
+
+#[test]
+fn a_name_is_a_column_or_reaches_from_one_column_to_another() {
+    let rest = "op=1,address=2:sectors,size=3:sectors";
+    let text = "R;8;8;7;cat;x\nR;16;8;8;  \"d;d\" ;y\nR;16;8;;nobody;y\nR;24;8;7\n";
+    let trace = read(text, &format!("{rest},process=4,process_name=5")).unwrap();
+    assert_eq!(names(&trace), [(7, "cat"), (8, "d;d")]);
+    let text = "R 8 8  my  long prog 7\nR 8 8 sh 9\n";
+    for last in ["-2", "-2,separator=blank"] {
+        let columns = format!("{rest},process=-1,process_name=4..{last}");
+        let trace = read(text, &columns).unwrap();
+        assert_eq!(names(&trace), [(7, "my  long prog"), (9, "sh")]);
+    }
+    // A line whose name ends before its first column has none.
+    let trace = read(
+        "R 8 8 9\n",
+        &format!("{rest},process=-1,process_name=4..-2"),
+    );
+    assert_eq!(names(&trace.unwrap()), []);
+    let error = read("R,8,8\n", &format!("{rest},process_name=Comm")).unwrap_err();
+    assert!(error.to_string().contains("no heading `Comm`"), "{error}");
+    // Events have names, too.
+    let columns =
+        "time=1:s,action=2,op=3,address=4:sectors,size=5:sectors,process=6,process_name=7";
+    let trace = read("1,Q,R,8,8,7,cat\n2,C,R,8,8,0,swapper/0\n", columns).unwrap();
+    assert_eq!(trace.process_name(7), Some("cat"));
+}
+
 #[test]
 fn a_bad_line_is_named_in_the_error() {
     let columns =
@@ -278,7 +344,7 @@ fn a_bad_description_of_columns_is_named_in_the_error() {
         ("op=1,op=2", "columns: `op=2`: it is given twice"),
         (
             "size=1:bytes,colour=2",
-            "columns: `colour=2`: `colour` is not one of time, completion, response, op, action, address, size, device, process, flags or separator",
+            "columns: `colour=2`: `colour` is not one of time, completion, response, op, action, address, size, device, process, process_name, flags or separator",
         ),
         (
             "op=1,address=2:bytes,size=3:bytes,response=4:ms",
@@ -473,6 +539,8 @@ fn a_preset_finds_the_layout_that_fits() {
     assert_eq!(short.requests, long.requests);
     let expected = ["Some(0) Some(1500000) 0 Read 8+8 Some(7) 0"];
     assert_eq!(all(&short), expected);
+    assert_eq!(names(&short), [(7, "my prog")]);
+    assert_eq!(names(&long), [(7, "p")]);
     let odd = read("biosnoop", "0.5 p 7 sda X 8 4096 1.5\n")
         .unwrap_err()
         .to_string();
@@ -493,6 +561,9 @@ fn a_preset_finds_the_layout_that_fits() {
             "Some(1000000) Some(1500000) 0 Flush 0+0 Some(5) 0",
         ]
     );
+    assert_eq!(names(&read("iotracer", iotracer).unwrap()), [(5, "py")]);
+    let fiu = "89966118837 4253 nfsd 508455936 8 W 6 0 2ab1\n";
+    assert_eq!(names(&read("fiu", fiu).unwrap()), [(4253, "nfsd")]);
     let systor = "Timestamp,Response,IOType,LUN,Offset,Size\n1e9,,W,4,0,512\n1e9,,,4,0,512\n";
     let systor = read("systor", systor).unwrap();
     assert_eq!((systor.requests.len(), systor.notes.lines_ignored), (1, 2));
