@@ -233,11 +233,6 @@ impl Trace {
         name_in(&self.process_names, process)
     }
 
-    /// TEMP
-    pub fn process_name(&self, _process: u32) -> Option<&str> {
-        None
-    }
-
     /// Finds the device with this name or number. Returns `None` if no request is for that device.
     pub fn find_device(&self, text: &str) -> Option<u32> {
         let named = self.device_names.iter().find(|(_, name)| name == text);

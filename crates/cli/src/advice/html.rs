@@ -1,7 +1,7 @@
 //! Advice as one HTML file that needs no network: tables, an SVG of who waits for whom, and curves that uPlot draws.
 
 use super::commands::{Device, configuration, keep, set, undo};
-use super::text::{NOT_TRIED, gains, rate, scan_text, side, sure, time};
+use super::text::{NO_GAIN, NOT_TRIED, gains, rate, scan_text, side, sure, time};
 use headtime_lab::advice::{Advice, Pick, Tried};
 use serde::Serialize;
 use std::fmt::Write;
@@ -251,7 +251,12 @@ fn headtime(advice: &Advice, device: &Device) -> String {
             device
         ))
     );
-    text.push_str(&how_sure(advice, &advice.headtime));
+    match advice.headtime.gains {
+        true => text.push_str(&how_sure(advice, &advice.headtime)),
+        false => {
+            let _ = write!(text, "<p><b>Gain:</b> {NO_GAIN}.</p>");
+        }
+    }
     if let Some(scan) = &advice.scan {
         let _ = write!(
             text,

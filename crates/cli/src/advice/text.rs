@@ -85,12 +85,17 @@ pub fn text(advice: &Advice, device: &Device, terminal: Terminal) -> String {
         lines.push(format!("  undo  {}", undo(&today.setting, device)));
     }
     lines.push(format!("  sure  {}", sure(advice, &advice.linux)));
-    lines.push(format!(
-        "With Headtime in front: {}: {}.",
-        headtime.setting,
-        gains(advice, &headtime.roles)
-    ));
-    lines.push(format!("  sure  {}", sure(advice, &advice.headtime)));
+    lines.push(match advice.headtime.gains {
+        true => format!(
+            "With Headtime in front: {}: {}.",
+            headtime.setting,
+            gains(advice, &headtime.roles)
+        ),
+        false => format!("With Headtime in front: {NO_GAIN}."),
+    });
+    if advice.headtime.gains {
+        lines.push(format!("  sure  {}", sure(advice, &advice.headtime)));
+    }
     if let Some(scan) = &advice.scan {
         lines.push(format!(
             "  scan  {}",
@@ -105,6 +110,9 @@ pub fn text(advice: &Advice, device: &Device, terminal: Terminal) -> String {
     ));
     lines.join("\n") + "\n"
 }
+
+/// Text for a load that Headtime does not help.
+pub(super) const NO_GAIN: &str = "no setting adds more than 3 % to the one without Headtime";
 
 /// Linux settings that are not simulated.
 pub(super) const NOT_TRIED: &str = "bfq, kyber, nr_requests";

@@ -4,8 +4,10 @@ use crate::fault::Fault;
 use crate::scenario::{Scenario, Workload};
 use headtime_config::{Node, Place, Table, Value};
 use headtime_disk::profile::{Profile, Trust};
+use headtime_sched::Class;
 use headtime_stack::Firmware;
 use headtime_units::Nanos;
+use headtime_workload::Pacing;
 use serde::Serialize;
 
 /// One change to the drive or to the load.
@@ -45,7 +47,7 @@ const KEYS: [(&str, Others); 7] = [
     ("overhead.per_command", Others::Times(&[0.5, 2.0])),
 ];
 
-/// Factor of the processes of a workload, beside one process more.
+/// Factor of the processes of a workload, beside one process less and one more.
 const HALF_AGAIN: f64 = 1.5;
 
 impl Change {
@@ -123,9 +125,16 @@ pub fn changes(
     }
     if let Workload::Synthetic(groups) = &scenario.workload {
         for (at, (group, name)) in groups.iter().zip(names).enumerate() {
+            // The number of bulk jobs is known.
+            if group.process.class == Class::IDLE
+                || matches!(group.process.pacing, Pacing::Open { .. })
+            {
+                continue;
+            }
             let now = group.processes;
             let half_again = (f64::from(now) * HALF_AGAIN).ceil() as u32;
-            let mut counts = vec![now + 1, half_again];
+            let mut counts = vec![now - 1, now + 1, half_again];
+            counts.retain(|count| *count > 0);
             counts.dedup();
             all.extend(counts.into_iter().map(|processes| Change {
                 name: format!("{name}: {processes} processes"),

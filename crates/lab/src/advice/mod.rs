@@ -10,7 +10,7 @@ mod waits;
 
 pub use assumed::Change;
 pub use mixes::{MIXES, Mix};
-pub use rounds::advise;
+pub use rounds::{advise, scores};
 pub use settings::{Setting, Side, today};
 pub use waits::Waits;
 
@@ -96,6 +96,8 @@ pub struct Pick {
     pub tried: usize,
     /// True if today's setting is as good.
     pub is_today: bool,
+    /// True if the setting is better than today's, and with Headtime also than the one for Linux, by more than 3 %.
+    pub gains: bool,
     /// Runs of the second round in which the setting was better than today's, in % of them; 100 if the setting is today's.
     pub better_percent: f64,
     /// Changes under which today's setting is better, with the score of the recommended setting.

@@ -14,7 +14,7 @@ use crate::scenario::{Pace, Scenario, WRITE_BACK, Workload};
 use headtime_gaps::DriveQueue;
 use headtime_sched::Class;
 use headtime_stack::ScanSpec;
-use headtime_units::Nanos;
+use headtime_units::{Bytes, Nanos};
 use headtime_workload::Pacing;
 
 /// Settings of each side that the second round repeats.
@@ -31,6 +31,8 @@ const LEAST: f64 = 1e-3;
 const REQUESTS: u64 = 20_000;
 /// Shortest measured part of a run: some turns of a scheduler that serves each of ten clients for a second.
 const SHORTEST: Nanos = Nanos::from_secs(10);
+/// Block of the scan in gaps: that of a scrub.
+const SCAN_BLOCK: Bytes = Bytes(64 << 10);
 /// Most points of a curve of response times.
 const POINTS: usize = 200;
 
@@ -134,6 +136,8 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
     };
     let (linux, mut linux_pick) = choice(Side::Linux);
     let (headtime, mut headtime_pick) = choice(Side::Headtime);
+    linux_pick.gains = means[linux] > EQUAL;
+    headtime_pick.gains = means[headtime] > EQUAL * means[linux].max(1.0);
     let mut tried: Vec<(usize, Tried)> = Vec::new();
     for (at, setting) in settings.iter().enumerate() {
         let Some(runs) = &first[at] else { continue };
@@ -190,6 +194,40 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         notes: recorded.prepared.notes.clone(),
         roles,
     })
+}
+
+/// Scores of all settings of an advice on another load with the same roles, relative to today's setting on that load. `None` for a setting
+/// that does not run.
+///
+/// # Errors
+///
+/// As [`advise`].
+pub fn scores(
+    load: &Scenario,
+    advice: &Advice,
+    jobs: Option<u16>,
+    with: With<'_>,
+) -> Result<Vec<Option<f64>>, Fault> {
+    let settings: Vec<Setting> = (advice.tried.iter())
+        .map(|tried| tried.setting.clone())
+        .collect();
+    let rounds = Rounds {
+        load,
+        settings: &settings,
+        changes: &[],
+        roles: &advice.roles,
+        jobs,
+        with,
+    };
+    let task = |setting| Task {
+        setting,
+        change: None,
+        seed: load.seed,
+    };
+    let runs = rounds.run((0..settings.len()).map(task).collect())?;
+    let today = runs[0].clone().unwrap_or_default();
+    let score = |runs: &Option<Vec<RoleRun>>| Some(score(&advice.roles, runs.as_ref()?, &today));
+    Ok(runs.iter().map(score).collect())
 }
 
 /// Shortens runs of a load with many requests, so that an answer takes minutes at most. Returns true if the length changed.
@@ -447,6 +485,7 @@ fn pick(
     Pick {
         tried: 0,
         is_today,
+        gains: false,
         better_percent: 100.0 * f64::from(better) / cases.len() as f64,
         worse_if,
         beaten_if,
@@ -514,6 +553,7 @@ fn scan(
     let mut scenario = setting.applied(rounds.load);
     scenario.freeblock = Some(ScanSpec {
         queue: DriveQueue::Short,
+        block: Some(SCAN_BLOCK),
         ..ScanSpec::default()
     });
     let run = match rounds.report(scenario) {

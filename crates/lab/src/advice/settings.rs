@@ -53,6 +53,8 @@ const DEPTHS: [u32; 7] = [1, 2, 3, 4, 8, 16, 32];
 const READ_AHEAD: [Bytes; 3] = [Bytes(128 << 10), Bytes(512 << 10), Bytes(2 << 20)];
 /// Schedulers that are tried in a Headtime server. `sptf` is not among them, since the angle of a real disk's platter is not known.
 const HEADTIME: [&str; 4] = ["deadline", "mq-deadline", "stream(deadline)", "nise"];
+/// Depths that are tried without a gate of Headtime.
+const FEW: [u32; 3] = [1, 2, 4];
 /// Depth under a gate that limits the drive: that of a SATA drive.
 const DEEP: u32 = 32;
 /// Gates that are tried with [`DEEP`] commands in the drive.
@@ -196,17 +198,15 @@ pub fn candidates(load: &Scenario, classes: bool) -> Result<Vec<Setting>, Fault>
     let gates = gates.map_err(Fault::usage)?;
     for name in HEADTIME {
         let scheduler = spec(name)?;
-        let one = Setting {
+        let few = |depth| Setting {
             side: Side::Headtime,
-            ..Setting::linux(scheduler, 1)
+            ..Setting::linux(scheduler.clone(), depth)
         };
         let deep = gates.iter().map(|gate| Setting {
             gate: gate.clone(),
-            depth: DEEP,
-            ..one.clone()
+            ..few(DEEP)
         });
-        all.extend(deep);
-        all.push(one);
+        all.extend(FEW.map(few).into_iter().chain(deep));
     }
     Ok(all)
 }
