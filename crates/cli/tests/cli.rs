@@ -45,6 +45,8 @@ mod probe;
 mod probe_whole;
 #[path = "cli/qos.rs"]
 mod qos;
+#[path = "cli/report.rs"]
+mod report;
 #[path = "cli/reproduce.rs"]
 mod reproduce;
 #[path = "cli/requests.rs"]

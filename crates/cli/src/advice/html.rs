@@ -1,8 +1,9 @@
 //! Advice as one HTML file that needs no network: tables, an SVG of who waits for whom, and curves that uPlot draws.
 
 use super::commands::{Device, configuration, keep, set, undo};
-use super::text::{NO_GAIN, NOT_TRIED, gains, rate, scan_text, side, sure, time};
+use super::text::{NO_GAIN, NOT_TRIED, beside_fio, gains, rate, scan_text, side, sure, time};
 use headtime_lab::advice::{Advice, Pick, Tried};
+use headtime_lab::fio::MeasuredJob;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -47,7 +48,7 @@ struct RoleCurves<'a> {
 }
 
 /// The whole page.
-pub fn page(advice: &Advice, device: &Device) -> String {
+pub fn page(advice: &Advice, measured: &[MeasuredJob], device: &Device) -> String {
     let title = advice.title.as_deref().unwrap_or("A load");
     let mut body = String::new();
     let mut put = |text: String| {
@@ -73,6 +74,9 @@ pub fn page(advice: &Advice, device: &Device) -> String {
         escaped(&advice.tried[0].setting.to_string())
     ));
     put(waits(advice));
+    for line in beside_fio(advice, measured) {
+        put(format!("<p>{}.</p>", escaped(line.trim())));
+    }
     put("<div class=cards>".to_owned());
     put(linux(advice, device));
     put(headtime(advice, device));

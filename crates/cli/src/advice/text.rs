@@ -2,6 +2,7 @@
 
 use super::commands::{Device, keep, set, undo};
 use headtime_lab::advice::{Advice, Measure, Pick, Role, RoleRun, Side, Waits};
+use headtime_lab::fio::MeasuredJob;
 use headtime_lab::output::{TableColumn, Terminal, table};
 
 /// Most changes that are listed by name.
@@ -35,7 +36,12 @@ pub(super) fn rate(role: &Role, run: &RoleRun) -> String {
 }
 
 /// The whole text.
-pub fn text(advice: &Advice, device: &Device, terminal: Terminal) -> String {
+pub fn text(
+    advice: &Advice,
+    measured: &[MeasuredJob],
+    device: &Device,
+    terminal: Terminal,
+) -> String {
     let [today, linux, headtime] =
         [0, advice.linux.tried, advice.headtime.tried].map(|at| &advice.tried[at]);
     let mut lines = Vec::new();
@@ -68,6 +74,7 @@ pub fn text(advice: &Advice, device: &Device, terminal: Terminal) -> String {
     lines.push(table(&columns, terminal).trim_end().to_owned());
     lines.push(String::new());
     lines.push(format!("Today: {}.{}", today.setting, who_waits(advice)));
+    lines.extend(beside_fio(advice, measured));
     lines.push(match advice.linux.is_today {
         true => {
             "Without Headtime: leave the setting as it is; no other one is better by more than 3 %."
@@ -109,6 +116,23 @@ pub fn text(advice: &Advice, device: &Device, terminal: Terminal) -> String {
         NOT_TRIED
     ));
     lines.join("\n") + "\n"
+}
+
+/// Latencies that fio measured beside those of the model, a line for each job.
+pub(super) fn beside_fio(advice: &Advice, measured: &[MeasuredJob]) -> Vec<String> {
+    let model = advice.roles.iter().zip(&advice.tried[0].roles);
+    let lines = model.filter_map(|(role, run)| {
+        let fio = measured.iter().find(|job| job.name == role.name)?;
+        Some(format!(
+            "  fio measured of {}: median {}, slowest 1 % {}; the model has {}, {}",
+            role.name,
+            time(fio.p50_ms),
+            time(fio.p99_ms),
+            time(run.p50_ms),
+            time(run.p99_ms)
+        ))
+    });
+    lines.collect()
 }
 
 /// Text for a load that Headtime does not help.

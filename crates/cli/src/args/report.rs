@@ -9,8 +9,9 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_long_help = report_help())]
 pub struct Report {
-    /// Load: a trace, a job file of fio (.fio), a scenario (.toml), or a block device to record
+    /// Load: a trace, a job file of fio (.fio) or its JSON output (.json), a scenario (.toml), or a block device to record
     ///
+    /// fio's JSON has the options of the job; the percentiles that fio measured stand beside the model's.
     /// A trace may be compressed with gzip or zstd; several files are one trace. A block device is recorded for the time of --for, and its
     /// settings of today are read from sysfs.
     #[arg(value_name = "LOAD", required_unless_present = "like")]

@@ -1,7 +1,7 @@
 //! `headtime report`
 
 use super::context::Context;
-use super::sim::{open, set, set_all};
+use super::sim::{open, set, set_all, text as text_of};
 use super::trace::{open as open_trace, record, set_trace, texts};
 use crate::advice::{Device, page, text};
 use crate::args::{ReadingOptions, Record, Report, ReportFormat};
@@ -11,14 +11,16 @@ use headtime_lab::advice::{Mix, Question, Setting, advise, today};
 use headtime_lab::execute::With;
 use headtime_lab::fault::Fault;
 use headtime_lab::files::Output;
-use headtime_lab::fio;
+use headtime_lab::fio::{self, MeasuredJob};
 use headtime_lab::output::json_text;
-use headtime_lab::scenario::Scenario;
+use headtime_lab::scenario::{RoleSpec, Scenario};
 use headtime_lab::stock::Stock;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::PathShown as _;
 use headtime_record::Target;
 use headtime_units::Bytes;
+use headtime_workload::ProcessInfo;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::FileTypeExt as _;
@@ -26,6 +28,8 @@ use std::path::{Path, PathBuf};
 
 /// The kernel's buffer of a recording, for each processor: that of `trace record`.
 const BUFFER: Bytes = Bytes(8 << 20);
+/// Most roles that are made by the names of processes.
+const ROLES: usize = 5;
 /// Setting of a disk of which nothing is known: Linux's for a SATA disk.
 const TODAY: &str = "mq-deadline@32";
 
@@ -33,8 +37,12 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
     // The file is opened first, since a long answer that cannot be written is wasted.
     let mut page_file = args.out.as_deref().map(page_file).transpose()?;
     let device = device(&args)?;
-    let (mut table, place) = match &device {
-        Some((target, _)) => recorded(&args, target, context)?,
+    let Load {
+        mut table,
+        place,
+        measured,
+    } = match &device {
+        Some((target, _)) => Load::of(recorded(&args, target, context)?),
         None => load(&args, context)?,
     };
     let device = device.map(|(_, device)| device);
@@ -92,12 +100,12 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
     }
     context.note(&format!("answered in {:.1} s", clock.now().as_secs_f64()));
     let answer = match args.format {
-        ReportFormat::Text => text(&advice, &device, context.terminal),
+        ReportFormat::Text => text(&advice, &measured, &device, context.terminal),
         ReportFormat::Json => json_text(&advice),
     };
     context.print(&answer)?;
     if let Some(file) = &mut page_file {
-        let html = page(&advice, &device);
+        let html = page(&advice, &measured, &device);
         let written = file.write_all(html.as_bytes());
         written.map_err(|error| Fault::writing(file.path(), &error))?;
     }
@@ -158,37 +166,66 @@ fn page_file(path: &Path) -> Result<Output, Fault> {
     Output::create(path)
 }
 
-/// Reads the load as a table of a scenario.
-fn load(args: &Report, context: &mut Context<'_>) -> Result<(Table, Place), Fault> {
+/// A load: the table of a scenario, its place, and what fio measured of the load.
+struct Load {
+    table: Table,
+    place: Place,
+    measured: Vec<MeasuredJob>,
+}
+
+impl Load {
+    fn of((table, place): (Table, Place)) -> Load {
+        Load {
+            table,
+            place,
+            measured: Vec::new(),
+        }
+    }
+}
+
+/// Reads the load.
+fn load(args: &Report, context: &mut Context<'_>) -> Result<Load, Fault> {
     if let Some(name) = &args.like {
         let mix = Mix::find(name).expect("the command line allows only mixes that exist");
-        return Ok(mix.table());
+        return Ok(Load::of(mix.table()));
     }
-    let ends_in = |path: &Path, end: &str| {
-        path.extension()
-            .is_some_and(|own| own.eq_ignore_ascii_case(end))
+    let end = match &args.load[..] {
+        [path] => path
+            .extension()
+            .map(|end| end.to_string_lossy().to_ascii_lowercase()),
+        _ => None,
     };
-    let is_trace = match &args.load[..] {
-        [path] => !ends_in(path, "fio") && !ends_in(path, "toml"),
-        _ => true,
-    };
-    if !args.role.is_empty() && !is_trace {
+    let kind = end.as_deref().unwrap_or_default();
+    if !args.role.is_empty() && ["toml", "fio", "json"].contains(&kind) {
         let problem = "--role groups the processes of a trace; a job file and a scenario have names and classes of their own";
         return Err(Fault::Usage(problem.to_owned()));
     }
-    match &args.load[..] {
-        [path] if ends_in(path, "toml") => open(path),
-        [path] if ends_in(path, "fio") => {
-            let name = path.display().to_string();
-            let (table, notes) =
-                fio::table(&name, &super::sim::text(path)?).map_err(Fault::from)?;
-            for note in notes {
-                context.note(&note);
-            }
-            Ok((table, Place::line(&name, 1)))
+    let path = &args.load[0];
+    let name = path.display().to_string();
+    match kind {
+        "toml" => open(path).map(Load::of),
+        "fio" => job(&name, &text_of(path)?, context).map(Load::of),
+        "json" => {
+            let wrong = |problem| Fault::Input(format!("{name}: {problem}"));
+            let (text, measured) = fio::job(&text_of(path)?).map_err(wrong)?;
+            Ok(Load {
+                measured,
+                ..Load::of(job(&name, &text, context)?)
+            })
         }
-        files => trace(files, args, &args.reading, context),
+        _ => trace(&args.load, args, &args.reading, context).map(Load::of),
     }
+}
+
+/// Reads a job file of fio.
+fn job(name: &str, text: &str, context: &mut Context<'_>) -> Result<(Table, Place), Fault> {
+    let (mut table, notes) = fio::table(name, text).map_err(Fault::from)?;
+    for note in notes {
+        context.note(&note);
+    }
+    // The drive of a job file's scenario is only a default.
+    let _ = table.take("drive");
+    Ok((table, Place::line(name, 1)))
 }
 
 /// Reads a trace as a table. Each process goes on after its think time, if the trace knows processes and completions.
@@ -234,13 +271,13 @@ fn trace(
         ));
         set(&mut table, "TRACE", "trace.devices", Value::Text(device));
     }
-    if !args.role.is_empty() {
-        set(
-            &mut table,
-            "--role",
-            "trace.roles",
-            texts("--role", args.role.iter().cloned()),
-        );
+    let roles = match args.role.is_empty() {
+        true => roles_by_name(&info.busiest),
+        false => args.role.clone(),
+    };
+    if !roles.is_empty() {
+        let roles = texts("--role", roles.into_iter());
+        set(&mut table, "--role", "trace.roles", roles);
     }
     set(
         &mut table,
@@ -249,4 +286,29 @@ fn trace(
         Value::Text(headtime_linux::shown::one_line(&name).to_string()),
     );
     Ok((table, Place::Option("report".into())))
+}
+
+/// A role for each of the names with most requests, if processes have several names.
+fn roles_by_name(busiest: &[ProcessInfo]) -> Vec<String> {
+    let mut requests: BTreeMap<&str, u64> = BTreeMap::new();
+    for process in busiest {
+        if let Some(name) = &process.name {
+            *requests.entry(name).or_default() += process.figures.requests();
+        }
+    }
+    let roles = requests
+        .into_iter()
+        .map(|(name, requests)| (requests, format!("{name}={name}")));
+    let mut roles: Vec<(u64, String)> = roles
+        .filter(|(_, role)| role.parse::<RoleSpec>().is_ok())
+        .collect();
+    if roles.len() < 2 {
+        return Vec::new();
+    }
+    roles.sort_by(|(a, _), (b, _)| b.cmp(a));
+    roles
+        .into_iter()
+        .take(ROLES)
+        .map(|(_, role)| role)
+        .collect()
 }

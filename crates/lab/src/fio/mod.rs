@@ -4,9 +4,11 @@
 //! meaning here, and each key that changes the load and is not simulated is an error.
 
 mod keys;
+mod output;
 mod read;
 mod scenario;
 
+pub use output::{MeasuredJob, job};
 pub use scenario::table;
 
 #[cfg(test)]
