@@ -1,7 +1,9 @@
 //! Advice as one HTML file that needs no network: tables, an SVG of who waits for whom, and curves that uPlot draws.
 
 use super::commands::{Device, configuration, keep, set, undo};
-use super::text::{NO_GAIN, NOT_TRIED, beside_fio, gains, rate, scan_text, side, sure, time};
+use super::text::{
+    NOT_TRIED, beside_fio, gains, is_like_linux, rate, scan_text, side, sure, time, with_headtime,
+};
 use headtime_lab::advice::{Advice, Pick, Tried};
 use headtime_lab::fio::MeasuredJob;
 use serde::Serialize;
@@ -244,9 +246,8 @@ fn linux(advice: &Advice, device: &Device) -> String {
 fn headtime(advice: &Advice, device: &Device) -> String {
     let tried = &advice.tried[advice.headtime.tried];
     let mut text = format!(
-        "<div class=card><h2>With Headtime in front</h2><p><b>{}</b>: {}.</p>{}<pre>{}</pre>",
-        escaped(&tried.setting.to_string()),
-        escaped(&gains(advice, &tried.roles)),
+        "<div class=card><h2>With Headtime in front</h2><p>{}.</p>{}<pre>{}</pre>",
+        escaped(&with_headtime(advice)),
         pick_rows(advice, tried),
         escaped(&configuration(
             &tried.setting,
@@ -255,11 +256,8 @@ fn headtime(advice: &Advice, device: &Device) -> String {
             device
         ))
     );
-    match advice.headtime.gains {
-        true => text.push_str(&how_sure(advice, &advice.headtime)),
-        false => {
-            let _ = write!(text, "<p><b>Gain:</b> {NO_GAIN}.</p>");
-        }
+    if !is_like_linux(advice) {
+        text.push_str(&how_sure(advice, &advice.headtime));
     }
     if let Some(scan) = &advice.scan {
         let _ = write!(

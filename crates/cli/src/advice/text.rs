@@ -92,15 +92,11 @@ pub fn text(
         lines.push(format!("  undo  {}", undo(&today.setting, device)));
     }
     lines.push(format!("  sure  {}", sure(advice, &advice.linux)));
-    lines.push(match advice.headtime.gains {
-        true => format!(
-            "With Headtime in front: {}: {}.",
-            headtime.setting,
-            gains(advice, &headtime.roles)
-        ),
-        false => format!("With Headtime in front: {NO_GAIN}."),
-    });
-    if advice.headtime.gains {
+    lines.push(format!(
+        "With Headtime in front: {}.",
+        with_headtime(advice)
+    ));
+    if !is_like_linux(advice) {
         lines.push(format!("  sure  {}", sure(advice, &advice.headtime)));
     }
     if let Some(scan) = &advice.scan {
@@ -135,8 +131,27 @@ pub(super) fn beside_fio(advice: &Advice, measured: &[MeasuredJob]) -> Vec<Strin
     lines.collect()
 }
 
-/// Text for a load that Headtime does not help.
-pub(super) const NO_GAIN: &str = "no setting adds more than 3 % to the one without Headtime";
+/// True if the settings that are recommended for both sides decide alike.
+pub(super) fn is_like_linux(advice: &Advice) -> bool {
+    let [linux, headtime] =
+        [&advice.linux, &advice.headtime].map(|pick| &advice.tried[pick.tried].setting);
+    linux.scheduler == headtime.scheduler
+        && linux.depth == headtime.depth
+        && linux.gate == headtime.gate
+}
+
+/// What Headtime's setting adds.
+pub(super) fn with_headtime(advice: &Advice) -> String {
+    let tried = &advice.tried[advice.headtime.tried];
+    if is_like_linux(advice) {
+        return "nothing is gained; the best setting is the same".to_owned();
+    }
+    let note = match advice.headtime.gains {
+        true => "",
+        false => "; by the score that is no gain over the setting of Linux",
+    };
+    format!("{}: {}{note}", tried.setting, gains(advice, &tried.roles))
+}
 
 /// Linux settings that are not simulated.
 pub(super) const NOT_TRIED: &str = "bfq, kyber, nr_requests";
