@@ -36,6 +36,18 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// A picture and a table as one page.
+pub fn results(title: &str, svg: &str, table: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
+         <title>{0}</title>\n<style>\n{STYLE}body {{ max-width: 90rem; }} pre {{ white-space: pre; }} svg {{ background: #ffffff; max-width: 100%; height: auto; }}\n\
+         </style>\n</head>\n<body>\n<h1>{0}</h1>\n<pre>{1}</pre>\n{svg}\n<p class=faint>Headtime {2}</p>\n</body>\n</html>\n",
+        escaped(title),
+        escaped(table),
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
 /// Curves for the script.
 #[derive(Serialize)]
 struct Curves<'a> {

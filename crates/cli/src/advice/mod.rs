@@ -6,5 +6,5 @@ mod html;
 mod text;
 
 pub use commands::Device;
-pub use html::page;
+pub use html::{page, results};
 pub use text::text;

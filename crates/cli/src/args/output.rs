@@ -26,8 +26,8 @@ pub struct OutputOptions {
     pub format: Format,
     /// Draw a picture: head position, response times and head time
     ///
-    /// The picture shows the first eight runs.
-    #[arg(long, value_name = "FILE.svg")]
+    /// The picture shows the first eight runs. FILE.html is a page with the picture and the table.
+    #[arg(long, value_name = "FILE.svg|FILE.html")]
     pub plot: Option<PathBuf>,
     /// Time window of the head position in the picture, such as 10s..12s
     ///

@@ -21,7 +21,7 @@ pub struct Reproduce {
     /// JSON is an object for a single figure, and a list for several figures or for `all`.
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
-    /// Write ID.json, ID.csv and ID.svg of each figure into a directory
+    /// Write ID.json, ID.csv, ID.svg and ID.html of each figure into a directory
     ///
     /// A missing directory is created. A figure that shows single requests also gets ID-requests.csv. A figure that
     /// shows errors of predictions also gets ID-errors.csv.

@@ -72,8 +72,8 @@ pub struct PictureArgs {
     ///
     /// The options below arrange the charts. By default the numeric key with most values goes along the axis. Each
     /// scheduler has a line, or else each value of the next key. Further keys have charts side by side and rows of charts.
-    /// A sweep of each key alone has a chart for each key.
-    #[arg(long, value_name = "FILE.svg")]
+    /// A sweep of each key alone has a chart for each key. FILE.html is a page with the picture and the table.
+    #[arg(long, value_name = "FILE.svg|FILE.html")]
     pub plot: Option<PathBuf>,
     /// Columns of the CSV to draw, separated by commas
     #[arg(

@@ -1,6 +1,7 @@
 //! Shared part of `sim run` and `trace replay`: runs a scenario and shows the results.
 
 use super::context::Context;
+use crate::advice;
 use crate::args::Format;
 use crate::args::OutputOptions;
 use crate::plot;
@@ -10,7 +11,7 @@ use headtime_config::Table;
 use headtime_lab::execute::{Executed, Execution, Keep, Mark, With, execute, fits};
 use headtime_lab::fault::Fault;
 use headtime_lab::files::Output;
-use headtime_lab::output::json_text;
+use headtime_lab::output::{Terminal, json_text};
 use headtime_lab::prepare::{Prepared, prepare};
 use headtime_lab::report::{Host, Report, round, text};
 use headtime_lab::scenario::Scenario;
@@ -43,7 +44,9 @@ pub(super) fn compare(
         check_window(options, duration)?;
     }
     // Files are opened first, since a long run whose results cannot be written is wasted.
-    let mut picture = options.plot.as_deref().map(picture_file).transpose()?;
+    let plot = options.plot.as_deref();
+    plot.map_or(Ok(()), is_picture_or_page)?;
+    let mut picture = plot.map(Output::create).transpose()?;
     let log = files.log.map(Output::create).transpose()?;
     let requests = files.requests.map(Output::create).transpose()?;
     let stock = Stock::default();
@@ -89,7 +92,10 @@ pub(super) fn compare(
         runs,
     };
     if let Some(output) = &mut picture {
-        let text = comparison::draw(&draw(&prepared, &report, marks, options));
+        let svg = comparison::draw(&draw(&prepared, &report, marks, options));
+        let table = || text::text(&report, Terminal::default());
+        let title = report.title.as_deref().unwrap_or("Headtime");
+        let text = as_page(output.path(), title, svg, table);
         if let Some(left_out) = left_out(&report.runs) {
             context.note(&format!("{}: {left_out}", output.path().shown()));
         }
@@ -127,6 +133,35 @@ fn check_window(options: &OutputOptions, longest: Nanos) -> Result<(), Fault> {
 pub(super) fn picture_file(path: &Path) -> Result<Output, Fault> {
     is_picture(path)?;
     Output::create(path)
+}
+
+/// True if a file is a page, by its name.
+fn is_page(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("html"))
+}
+
+/// The picture, or a page with the picture and a table if the file is named so.
+pub(super) fn as_page(
+    path: &Path,
+    title: &str,
+    svg: String,
+    table: impl FnOnce() -> String,
+) -> String {
+    match is_page(path) {
+        true => advice::results(title, &svg, &table()),
+        false => svg,
+    }
+}
+
+/// Refuses a name that fits neither a picture nor a page.
+pub(super) fn is_picture_or_page(path: &Path) -> Result<(), Fault> {
+    match is_page(path) {
+        true => Ok(()),
+        false => is_picture(path).map_err(|fault| {
+            Fault::Usage(format!("{fault}, or in .html for a page with the table"))
+        }),
+    }
 }
 
 /// Refuses a name that does not fit a picture.

@@ -1,6 +1,7 @@
 //! `headtime reproduce`
 
 use super::context::Context;
+use crate::advice;
 use crate::args::{Reproduce, TextFormat};
 use crate::plot::figure as picture;
 use crate::progress::progress;
@@ -9,7 +10,7 @@ use headtime_lab::figure::judge::{self, MeasuredFigure};
 use headtime_lab::figure::run::{FigureRuns, count};
 use headtime_lab::figure::{Figure, RunOf, SHIPPED, Scale, output};
 use headtime_lab::files::Output;
-use headtime_lab::output::{TableColumn, json, json_text, table};
+use headtime_lab::output::{TableColumn, Terminal, json, json_text, table};
 use headtime_lab::report::field::{Field, Fields};
 use headtime_linux::shown::one_line;
 use std::fs;
@@ -168,6 +169,11 @@ fn write_files(
         |run| runs.errors(figure, run),
     );
     Output::write_all_of(&path(".svg"), &drawn)?;
+    let text = output::text(measured, Terminal::default());
+    Output::write_all_of(
+        &path(".html"),
+        &advice::results(&figure.title, &drawn, &text),
+    )?;
     let samples = |of, run: &RunOf| output::samples(of, runs.samples(figure, run));
     let errors = |of, run: &RunOf| output::errors(of, &runs.errors(figure, run));
     for (ending, rows) in [

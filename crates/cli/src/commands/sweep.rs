@@ -1,6 +1,6 @@
 //! `headtime sweep`
 
-use super::compare::is_picture;
+use super::compare::{as_page, is_picture_or_page};
 use super::context::Context;
 use super::signals::signals;
 use super::sim::{open, set, set_all};
@@ -13,7 +13,7 @@ use headtime_lab::execute::With;
 use headtime_lab::fault::Fault;
 use headtime_lab::figure::{self, Scale};
 use headtime_lab::files::Output;
-use headtime_lab::output::json_text;
+use headtime_lab::output::{Terminal, json_text};
 use headtime_lab::scenario::Scenario;
 use headtime_lab::stock::Stock;
 use headtime_lab::sweep::journal::{Journal, Kept};
@@ -98,7 +98,9 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         }
     }
     if let (Some(path), Some(drawing), None) = (&targets.picture, &drawing, &judged) {
-        Output::write_all_of(path, &drawing.draw(&plan, &results))?;
+        let svg = drawing.draw(&plan, &results);
+        let table = || output::text(&plan, Some(&results), Terminal::default());
+        Output::write_all_of(path, &as_page(path, &targets.name, svg, table))?;
     }
     // The journals are removed last. Until the results are written, the journals hold the only copy.
     for journal in journal.into_iter().chain(second) {
@@ -232,7 +234,7 @@ struct Targets {
 impl Targets {
     fn new(args: &args::SweepArgs) -> Result<Targets, Fault> {
         if let Some(path) = &args.picture.plot {
-            is_picture(path)?;
+            is_picture_or_page(path)?;
         }
         let stem = args.scenario.as_ref().and_then(|path| path.file_stem());
         let name = stem

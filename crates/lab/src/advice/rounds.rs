@@ -572,3 +572,6 @@ fn scan(
         cost: score(rounds.roles, &role_runs(rounds.roles, &run), without),
     }))
 }
+
+#[cfg(test)]
+mod tests;
