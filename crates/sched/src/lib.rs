@@ -48,6 +48,8 @@ pub mod nise;
 
 pub mod cfq;
 
+pub mod bfq;
+
 pub mod stream;
 
 pub mod clairvoyant;
@@ -83,6 +85,7 @@ mod waits;
 
 pub use ages::Age;
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
+pub use bfq::{Bfq, BfqConfig};
 pub use bound::{BoundsWaits, WaitBound};
 pub use cfq::{Cfq, CfqConfig};
 pub use clairvoyant::Clairvoyant;

@@ -127,6 +127,12 @@ impl<O: Copy> Pool<O> {
         self.slot(tag).owner
     }
 
+    /// Returns the owner of a request, or `None` if the request is not queued.
+    pub fn find(&self, tag: Tag) -> Option<O> {
+        let slot = self.slots.get(tag.index())?;
+        (slot.state == State::Queued).then_some(slot.owner)
+    }
+
     /// Notes that a queued request has grown to `grown`, and returns its previous extent. If the new
     /// part arrived earlier, the request moves to the place of that arrival in the list of its queue.
     ///
