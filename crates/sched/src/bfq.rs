@@ -6,33 +6,36 @@
 //! requests, all processes share one queue per class. Queues are served one after the other, each in a slot.
 //!
 //! - **Order of queues.** B-WF2Q+. Virtual time of a class advances by the sectors served, divided by the sum of
-//!   weights. A queue has a virtual start and a virtual finish: start plus budget by weight. Of the queues whose start
-//!   has come, the one with the smallest finish goes next. Real-time goes first and idle last, but the idle class gets a
-//!   turn each 200 ms. A queue that comes back within three times `slice_idle`, with budget left, takes up where it
-//!   left off, and may take the disk at once. So may a queue of a higher class or weight, and any queue if the queue in
-//!   service is not worth a wait.
-//! - **Slot.** A queue is served until its next request exceeds the budget, until `timeout_sync`, until it is empty and
-//!   not worth a wait, or until a wait ends without a request. The next budget grows by four if the budget was used up,
-//!   and by two after the timeout. After a vain wait it shrinks. If the queue ran empty, the next budget is what the
-//!   queue was served. The largest budget is what the drive reads in `timeout_sync` by its measured rate.
-//! - **Time in place of sectors.** A seeky slot, a slot of more than 20 ms with less than half of the largest budget, and a
-//!   timeout with a third of the budget left are charged by time. A slot of less than 1 ms counts 8 ms.
+//!   weights. A queue has a virtual start and a virtual finish: start plus budget by weight. A queue is eligible if its
+//!   start has come. The eligible queue with the smallest finish goes next. Real-time goes first and idle last, but the
+//!   idle class gets a turn each 200 ms.
+//! - **Coming back.** A queue comes back on time if its request comes within three times `slice_idle` of its last
+//!   completion, and budget is left. The queue then takes up where it left off, and may take the disk at once. Queues
+//!   of a higher class or weight may also take the disk. If the queue in service is not worth a wait, any queue may.
+//! - **Slot.** The slot of a queue ends in four cases. The next request exceeds the budget; `timeout_sync` is over; the
+//!   queue is empty and not worth a wait; or a wait ends without a request. A used-up budget grows by four, and a
+//!   timeout doubles it. A wait in vain makes the budget smaller. A queue that ran empty gets the sectors of this slot as
+//!   its next budget. The largest budget is `timeout_sync` of reading, at the rate that the drive is measured to have.
+//! - **Time in place of sectors.** Slow slots are charged by time: slots of seeky queues, slots of more than 20 ms with
+//!   less than half of the largest budget, and timeouts with a third of the budget left. A slot of less than 1 ms counts
+//!   8 ms.
 //! - **Within a queue.** A sweep: the request that is next to the last request handed out. A seek back costs
 //!   `back_seek_penalty` times a seek ahead, up to `back_seek_max`. Once per slot, behind its first request, the oldest
-//!   goes if it has expired.
-//! - **Waiting.** The disk is kept free for the empty queue in service if that gives throughput or is needed for the
-//!   queue's share. Throughput: the queue streams, or the drive does not queue, and no raised queue is busy. Share: the
-//!   queue is raised and others are not, several classes or weights are busy, or no other queue is busy. The wait is
+//!   request goes if it has expired.
+//! - **Waiting.** The disk is kept free for the empty queue in service if the wait gives throughput, or if the queue
+//!   needs it for its share. Throughput: the queue streams, or the drive does not queue, and no raised queue is busy.
+//!   Share: the queue is raised and others are not, several classes are busy, or no other queue is busy. The wait is
 //!   `slice_idle` from the queue's last completion, 2 ms if the queue is seeky, 20 ms or more if the queue is raised.
-//! - **Seeky** is a queue if more than 19 of its last 32 requests start more than 800 sectors from the request before.
-//! - **Weight raising** (`low_latency`). A queue that is new, or was without requests for two seconds, has 30 times the
-//!   weight and the timeout. Raising ends after 10.5 s (less on a drive that turns out to be fast, more on a slow
-//!   one) or 58.6 MiB. Eight or more queues created at most 180 ms apart are not raised. Busy asynchronous queues are
-//!   raised after a pause of half a second.
-//! - **Merging.** A queue merges into the queue in service, or into one that waits, if their next requests are within 8192
-//!   sectors and neither is seeky. This may happen up to 100 ms after the queue is first served. If the shared queue
-//!   turns seeky, its processes get their queues back. A queue that was created within 180 ms behind another merges for
-//!   good once it is 600 ms old, unless a wait for it gives throughput.
+//! - **Seeky.** More than 19 of the queue's last 32 requests start over 800 sectors from the end of the request before.
+//! - **Weight raising** (`low_latency`). A queue that is new, or had no request for two seconds, has 30 times the
+//!   weight and the timeout. Raising ends after 10.5 s (less on a fast drive, more on a slow drive) or 58.6 MiB. Eight or
+//!   more queues created at most 180 ms apart are not raised.
+//! - **Merging.** A queue merges into the queue in service, or into a queue that waits, if their next requests are within
+//!   8192 sectors and neither queue is seeky. Time for this is up to 100 ms after the queue is first served. If the
+//!   shared queue turns seeky, its processes get their queues back.
+//! - **Merging for good.** A queue that was created within 180 ms behind another is tested once, at an age of 600 ms or
+//!   more. If a wait for the queue gives no throughput, the queue merges into the other one for good. Processes that
+//!   begin together and are raised therefore share a queue from then on.
 //! - **Does the drive queue?** Unknown at first, which counts as yes. After 33 completions with more than three requests
 //!   queued or in the drive, the drive queues if more than three requests were in it at once.
 //!
@@ -51,7 +54,8 @@
 //! # What is left out
 //!
 //! - Injection: serving other queues while the disk is kept free.
-//! - Soft real-time raising, control groups, and the limits on the request pool by kind of request.
+//! - Soft real-time raising, and raising of asynchronous queues.
+//! - Control groups, and the limits on the request pool by kind of request.
 //!
 //! # What is simplified
 //!
@@ -61,6 +65,9 @@
 //!   queue back finds the statistics that the queue had when it merged.
 //! - Times are exact. The kernel counts some in timer ticks and charges whole milliseconds.
 //! - Of two queues that wait close by, the nearer is merged into. The original takes the queue that its tree finds first.
+//! - A completion that comes very late does not end an observation of the drive's rate.
+//! - The budget of a queue that waits for its turn stays if a larger request becomes the next one.
+//! - Choosing the next queue looks at all queues that wait. The original keeps them in trees.
 //! - `max_budget` counts at once, and so does the measured rate from the eleventh slot on.
 //! - An expiry counts from the arrival of a request. In the kernel, this is the time of insertion.
 //! - Above 4096 processes, a process is remembered only while it has requests or shares its queue.
@@ -203,8 +210,7 @@ impl Bfq {
         })
     }
 
-    /// Returns the queue for a request of this queue's process: the own queue, or one that the process shares from now
-    /// on.
+    /// Returns the queue for a request of this queue's process: the own queue, or a shared queue.
     fn queue_for(&mut self, now: Time, own: QueueId, start: Lba) -> QueueId {
         if !self.queues[own].is_sync() {
             return own;

@@ -1,4 +1,4 @@
-//! What is known of the drive: its rate, and if it queues.
+//! The drive: its requests, its sequential rate, and the decision if it queues.
 
 use super::queue::is_seek;
 use super::since;

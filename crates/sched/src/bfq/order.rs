@@ -25,7 +25,7 @@ fn delta(sectors: u64, weight: u64) -> Virtual {
 pub(super) struct Share {
     start: Virtual,
     finish: Virtual,
-    /// Weight by which the queue counts in its class; 0 for a queue that does not count.
+    /// Share of the queue in the weights of its class; 0 for a queue without requests whose finish has passed.
     pub weight: u64,
     /// Sectors that the queue may be served in a slot.
     pub budget: u64,
@@ -40,11 +40,11 @@ impl Share {
     }
 }
 
-/// The queues of one class that count.
+/// The queues of one class that wait or rest.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Class {
     now: Virtual,
-    /// Sum of the weights of all queues that count: those that wait, rest or are in service.
+    /// Sum of the weights of the queues that wait, rest or are in service.
     weights: u64,
     /// Queues that wait for their turn, in order of insertion.
     waiting: Vec<QueueId>,

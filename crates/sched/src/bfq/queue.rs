@@ -86,7 +86,7 @@ pub(super) struct Queue {
     pub raise: Raise,
     /// Requests of the queue in the drive.
     pub in_drive: u64,
-    /// True if the queue is in service or waits for its turn. Such a queue may be empty.
+    /// True if the queue, possibly empty, is in service or waits for its turn.
     pub busy: bool,
     /// Budget of the next slot, in sectors.
     pub max_budget: u64,

@@ -8,7 +8,7 @@ use headtime_units::{Lba, Nanos, Time};
 /// Budget in sectors before the drive's rate counts.
 pub(super) const BUDGET_AT_FIRST: u64 = 16_384;
 
-/// Slot from which on the drive's rate counts.
+/// Number of the first slot that goes by the drive's rate.
 const SLOTS_UNTIL_RATE: u64 = 11;
 
 /// Shortest slot that is measured by time.
@@ -98,8 +98,8 @@ impl Bfq {
         Some(sectors.saturating_mul(if plain { 1 } else { ASYNC_CHARGE }))
     }
 
-    /// Returns true if other queues have a right to another share than this queue: if several classes are busy, or if
-    /// the drive has requests of the idle class, whose weight is lower.
+    /// Returns true if several classes are busy, or if the drive has requests of the idle class, whose weight is lower
+    /// than this queue's.
     fn is_asymmetric(&self, id: QueueId) -> bool {
         let classes = self.busy.iter().filter(|busy| **busy > 0).count();
         let idle = Level::Idle;
@@ -219,7 +219,7 @@ impl Bfq {
         self.end_slot(now, end, now);
     }
 
-    /// Ends the slot. Its length counts until `used_until` (bfq_bfqq_expire).
+    /// Ends the slot, whose length counts until `used_until` (bfq_bfqq_expire).
     fn end_slot(&mut self, now: Time, end: End, used_until: Time) {
         let slot = self.slot.expect("a slot is under way");
         let id = slot.queue;

@@ -39,8 +39,8 @@ fn the_largest_budget_goes_by_the_rate_from_the_eleventh_slot_on() {
     assert_eq!(sched.max_budget(), 77);
 }
 
-/// Queues reads of 256 sectors of process 1 with tags from 0, and serves `count` of them, each in `each` milliseconds.
-/// Ends with a dispatch, at the returned time.
+/// Queues `queued` reads of 256 sectors of process 1, with tags from 0. Serves the first `count`, each in `each`
+/// milliseconds, and returns the end of the last.
 fn stream(sched: &mut Bfq, queued: u32, count: u32, each: u64) -> Time {
     for tag in 0..queued {
         let request = of(1, long(tag, u64::from(tag) * 256, 256, 0));

@@ -78,7 +78,7 @@ fn a_large_burst_is_not_raised() {
                 of(number as u32 + 1, read(number as u32, number << 24, ms)),
             );
         }
-        // Those that were raised before the burst turned out to be large lose it when they are served.
+        // A queue that was raised before the burst was large loses that when it is served.
         let queues = (0..count).map(|_| next(&mut sched, at(count * apart)));
         let served: Vec<_> = queues.flatten().collect();
         assert!(!served.is_empty());
