@@ -183,3 +183,30 @@ fn an_idle_class_is_asked_for_one_request_at_a_time() {
         Some(Tag(9))
     );
 }
+
+#[test]
+fn a_wait_after_the_timeout_goes_on_if_most_of_the_budget_is_used() {
+    let mut sched = fair();
+    stream(&mut sched, 44, 9, 13);
+    let mut slot = sched.slot.expect("it is in service");
+    slot.timer = Some(at(138));
+    let mut late = |used| {
+        queue_mut(&mut sched, 1).share.served = used;
+        sched.may_time_out(at(138), &slot)
+    };
+    assert_eq!(
+        [7_282, 7_283].map(&mut late),
+        [true, false],
+        "of 10922 sectors"
+    );
+}
+
+#[test]
+fn the_wait_does_not_count_for_the_length_of_the_slot() {
+    let mut sched = fair();
+    sched.insert(at(0), of(1, long(0, 0, 256, 0)));
+    serve(&mut sched, 0, at(0), at(15));
+    assert_eq!(sched.slot.expect("it is waited for").timer, Some(at(23)));
+    sched.run_timer(at(23), true);
+    assert_eq!(queue(&sched, 1).share.served, 256, "15 ms, not 23");
+}

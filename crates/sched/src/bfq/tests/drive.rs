@@ -101,3 +101,17 @@ fn samples_do_not_count_while_a_brief_thinker_keeps_the_drive_short() {
     }
     assert!(drive.queues());
 }
+
+#[test]
+fn an_observation_goes_to_the_last_completion() {
+    let rate = |late: u64| {
+        let mut drive = Drive::new();
+        observe(&mut drive, 400, 1_600, u64::MAX);
+        // One more request, which comes back late and ends the observation after a pause.
+        drive.hand_out(at(640), Extent::at(400 * 256, 256), 1);
+        drive.complete(at(640 + late), 1, 0, None);
+        drive.hand_out(at(1_900), Extent::at(0, 8), 1);
+        drive.sectors_in(Nanos::from_secs(1))
+    };
+    assert!(rate(1) > START && rate(600) < START);
+}

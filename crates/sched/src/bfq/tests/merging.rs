@@ -145,3 +145,30 @@ fn a_merge_for_good_is_tried_once_and_stays() {
     sched.insert(at(701), of(2, read(3, 0, 701)));
     assert_eq!(target(&sched, 2), 1);
 }
+
+#[test]
+fn a_queue_that_was_served_for_long_merges_into_no_other() {
+    let mut sched = second_reader(70_000_000, 0);
+    queue_mut(&mut sched, 2).first_io = Some(at(0));
+    let own = id(&sched, 2);
+    let partner = |sched: &mut Bfq, ms| sched.partner(at(ms), own, own, Lba::new(800_000_000));
+    assert_eq!(partner(&mut sched, 101), None);
+    queue_mut(&mut sched, 3).first_io = None;
+    assert_eq!(partner(&mut sched, 100), Some(id(&sched, 3)));
+}
+
+#[test]
+fn a_queue_that_was_given_back_lately_does_not_merge_for_good() {
+    let tested = |ms| {
+        let mut sched = fair();
+        sched.insert(at(0), of(1, read(1, 0, 0)));
+        sched.insert(at(10), of(2, read(2, 900_000_000, 10)));
+        queue_mut(&mut sched, 2).history.seeks = u32::MAX;
+        queue_mut(&mut sched, 2).split_at = Some(at(5_000));
+        let own = id(&sched, 2);
+        sched
+            .partner(at(ms), own, own, Lba::new(900_000_000))
+            .is_some()
+    };
+    assert_eq!([5_600, 5_601].map(tested), [false, true]);
+}

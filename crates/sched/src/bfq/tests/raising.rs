@@ -118,3 +118,37 @@ fn a_raised_slot_may_last_thirty_times_as_long() {
     assert_eq!(deadline(Bfq::default()), [false, true]);
     assert_eq!(deadline(fair()), [true, true]);
 }
+
+#[test]
+fn a_shared_queue_is_not_raised_and_one_shared_for_good_is() {
+    let raised = |for_good| {
+        let mut sched = Bfq::default();
+        visit(&mut sched, 1, 0);
+        visit(&mut sched, 2, 300);
+        sched.run_timer(at(400), true);
+        let [one, two] = [1, 2].map(|process| sched.queues.find(process, Level::BestEffort));
+        let (one, two) = (one.unwrap(), two.unwrap());
+        for id in [one, two] {
+            sched.set_raise(id, Default::default());
+        }
+        sched.merge(two, one);
+        sched.queues[two].merged_for_good = for_good;
+        sched.insert(at(5_000), of(2, read(2, 0, 5_000)));
+        sched.queues[one].raise.is_on
+    };
+    assert_eq!([false, true].map(raised), [false, true]);
+}
+
+#[test]
+fn a_queue_that_was_just_given_back_is_not_raised() {
+    let raised = |ms| {
+        let mut sched = Bfq::default();
+        visit(&mut sched, 1, 0);
+        sched.run_timer(at(400), true);
+        let queue = queue_mut(&mut sched, 1);
+        queue.raise = Default::default();
+        queue.split_at = Some(at(5_000));
+        visit(&mut sched, 1, ms)
+    };
+    assert_eq!([7_000, 7_001].map(raised), [false, true]);
+}

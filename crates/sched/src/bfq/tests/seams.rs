@@ -84,3 +84,18 @@ fn requests_without_a_process_share_a_queue() {
     assert_eq!(queue(&sched, 0).sweep.len(), 3);
     assert_eq!(sched.busy_queues(), 1);
 }
+
+#[test]
+fn a_withdrawal_in_the_middle_of_a_slot_leaves_the_slot() {
+    let mut sched = fair();
+    for tag in [0, 1] {
+        sched.insert(at(0), of(1, read(tag, 8 * u64::from(tag), 0)));
+    }
+    let first = next(&mut sched, at(0)).unwrap();
+    sched.withdraw(Tag(1));
+    assert!(queue(&sched, 1).busy && in_service(&sched) == Some(1));
+    // The process's requests in the drive are done, and it has a queue that is not busy.
+    sched.completed(at(1), &first);
+    sched.run_timer(at(9), true);
+    assert!(!queue(&sched, 1).busy && sched.busy_queues() == 0);
+}

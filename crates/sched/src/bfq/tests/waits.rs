@@ -240,3 +240,46 @@ fn a_queue_that_pauses_for_more_than_a_fifth_is_not_io_bound() {
     };
     assert_eq!([1, 2, 3].map(bound), [true, true, false]);
 }
+
+#[test]
+fn a_heavier_queue_takes_the_disk_and_one_on_time_only_from_its_like() {
+    let raised = crate::bfq::raising::Raise {
+        is_on: true,
+        until: Time::LATEST,
+        served: 0,
+    };
+    // Process 3 comes back on time or anew, raised or not, while the scan of process 1 is in service.
+    let takes = |on_time: bool, mine: bool, of_scan: bool| {
+        let mut sched = after_a_scan(fair());
+        sched.insert(at(20), of(1, long(0, 512, 256, 20)));
+        sched.insert(at(20), of(1, long(4, 768, 256, 20)));
+        if of_scan {
+            let scan = id(1, &sched);
+            sched.set_raise(scan, raised);
+            sched.queues.weigh(scan);
+        }
+        sched.queues.add(3, Level::BestEffort, at(20), 10_922);
+        let queue = queue_mut(&mut sched, 3);
+        (queue.ran_dry, queue.share.budget) = (on_time, 5_000);
+        queue.is_known = true;
+        queue.raise.is_on = mine;
+        queue.raise.until = Time::LATEST;
+        // Other requests in the drive make the raised scan worth a wait.
+        sched.drive.by_level[1] += 9;
+        sched.insert(at(21), of(3, read(3, 80_000_000, 21)));
+        in_service(&sched) != Some(1)
+    };
+    assert!(!takes(false, false, false), "equal");
+    assert!(takes(true, false, false), "on time");
+    assert!(takes(false, true, false), "heavier");
+    assert!(!takes(true, false, true), "on time, but the scan is raised");
+}
+
+#[test]
+fn a_think_time_counts_no_more_than_two_waits() {
+    let mut queue = queue::Queue::default();
+    for _ in 0..60 {
+        queue.observe(at(1_000), Extent::at(0, 8), Nanos::from_millis(8));
+    }
+    assert!(queue.history.think.mean.abs_diff(16_000_000) < 500_000);
+}
