@@ -410,7 +410,7 @@ impl Scheduler for Bfq {
         let id = self.sweeps.pool.owner(tag);
         let queue = &mut self.queues[id];
         let request = self.sweeps.withdraw(&mut queue.sweep, tag);
-        if queue.is_empty() && queue.busy && self.slot.is_none_or(|slot| slot.queue != id) {
+        if queue.is_empty() && self.slot.is_none_or(|slot| slot.queue != id) {
             let quiet = queue.history.last_completion;
             self.rest(quiet, id, false);
         }

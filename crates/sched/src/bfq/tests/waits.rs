@@ -266,6 +266,8 @@ fn a_heavier_queue_takes_the_disk_and_one_on_time_only_from_its_like() {
         queue.raise.until = Time::LATEST;
         // Other requests in the drive make the raised scan worth a wait.
         sched.drive.by_level[1] += 9;
+        // So that only the weight decides.
+        sched.config.strict_guarantees = mine;
         sched.insert(at(21), of(3, read(3, 80_000_000, 21)));
         in_service(&sched) != Some(1)
     };
