@@ -16,9 +16,9 @@
 //!   queue is empty and not worth a wait; or a wait ends without a request. A used-up budget grows by four, and a
 //!   timeout doubles it. A wait in vain makes the budget smaller. A queue that ran empty gets the sectors of this slot as
 //!   its next budget. The largest budget is `timeout_sync` of reading, at the rate that the drive is measured to have.
-//! - **Time in place of sectors.** Slow slots are charged by time: slots of seeky queues, slots of more than 20 ms with
-//!   less than half of the largest budget, and timeouts with a third of the budget left. A slot of less than 1 ms counts
-//!   8 ms.
+//! - **Time in place of sectors.** Slow slots are charged by time. A slot of a seeky queue is slow. So is a slot of more
+//!   than 20 ms that served less than half of the largest budget. A timeout is slow if a third of the budget is left. A
+//!   slot of less than 1 ms counts 8 ms.
 //! - **Within a queue.** A sweep: the request that is next to the last request handed out. A seek back costs
 //!   `back_seek_penalty` times a seek ahead, up to `back_seek_max`. Once per slot, behind its first request, the oldest
 //!   request goes if it has expired.
