@@ -181,6 +181,7 @@ fn schedulers(c: &mut Criterion) {
         "sstf",
         "anticipatory",
         "cfq",
+        "bfq",
         "stream",
         "sptf",
     ] {

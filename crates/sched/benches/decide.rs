@@ -34,6 +34,7 @@ const WAITING: &[&str] = &[
     "anticipatory",
     "anticipatory:hz=1000",
     "cfq",
+    "bfq",
     "stream",
     "stream(noop)",
     "stream:lost=1",

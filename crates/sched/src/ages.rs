@@ -68,6 +68,12 @@ pub(crate) struct AgeList {
     unused: usize,
 }
 
+impl Default for AgeList {
+    fn default() -> AgeList {
+        AgeList::EMPTY
+    }
+}
+
 impl AgeList {
     pub const EMPTY: AgeList = AgeList {
         head: NIL,

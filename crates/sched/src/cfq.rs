@@ -92,7 +92,6 @@
 //! If requests do not name their process: CFQ depends on the queues of processes.
 
 mod config;
-mod pool;
 mod process;
 mod queue;
 mod turn;
@@ -103,17 +102,17 @@ mod tests;
 pub use config::CfqConfig;
 
 use crate::jiffies::Jiffies;
-use crate::lba_index::Ties;
+use crate::level::Level;
 use crate::nearest::LookBack;
 use crate::policy::{Built, Parts, PolicyInfo, Slices};
+use crate::sweep::Sweeps;
 use crate::waits::Waits;
-use crate::{Dispatch, LbaIndex, Request, Scheduler, Tag, WaitStats};
+use crate::{Dispatch, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
 use config::CfqTicks;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
-use pool::{Owner, Pool};
 use process::{CfqContextId, CfqContexts, REMEMBERED_MAX};
-use queue::{Level, QueueId, Queues, Rotation};
+use queue::{QueueId, Queues, Rotation};
 use turn::{Drive, Slice};
 
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
@@ -140,26 +139,26 @@ const PAGE_SECTORS: Sectors = Sectors::new(8);
 /// the wait earlier. An answer without a request must name a time.
 const COMPLETION_WAIT: Nanos = Nanos::from_secs(1);
 
+/// Queue and process of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owner {
+    queue: QueueId,
+    context: CfqContextId,
+}
+
 /// Completely fair queuing; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Cfq {
     config: CfqConfig,
     ticks: CfqTicks,
-    back: LookBack,
-    pool: Pool,
+    sweeps: Sweeps<Owner>,
     contexts: CfqContexts,
     queues: Queues,
-    /// Requests at equal addresses, for the queues' indexes.
-    ties: Ties,
     rotation: Rotation,
-    /// The queues of the real-time and best-effort classes by their next request; tags are queues.
-    positions: LbaIndex,
     slice: Option<Slice>,
     /// True if the drive was first assumed to queue.
     queued_at_first: bool,
     drive: Drive,
-    /// End of the last request handed out.
-    last: Lba,
     waits: Waits,
     /// The queue that the disk was last held for.
     held_for: Option<QueueId>,
@@ -195,23 +194,20 @@ impl Cfq {
             config.back_seek_penalty,
         ];
         assert!(!least.contains(&0), "{config:?} would never do anything");
+        let back = LookBack {
+            most: Sectors::new(config.back_seek_max.saturating_mul(2)),
+            penalty: config.back_seek_penalty,
+        };
         Cfq {
             config,
             ticks: CfqTicks::of(&config),
-            back: LookBack {
-                most: Sectors::new(config.back_seek_max.saturating_mul(2)),
-                penalty: config.back_seek_penalty,
-            },
-            pool: Pool::default(),
+            sweeps: Sweeps::new(back, false),
             contexts: CfqContexts::default(),
             queues: Queues::new(),
-            ties: Ties::default(),
             rotation: Rotation::default(),
-            positions: LbaIndex::new(),
             slice: None,
             queued_at_first,
             drive: Drive::new(queued_at_first),
-            last: Lba::ZERO,
             waits: Waits::default(),
             held_for: None,
         }
@@ -280,62 +276,13 @@ impl Cfq {
         queue.standing = Some(self.rotation.insert(level, key, id));
     }
 
-    /// Returns the better of the next request of a queue's sweep and another request of the queue
-    /// (cfq_choose_req).
-    fn better(&self, next: Option<Tag>, other: Tag) -> Tag {
-        let Some(next) = next else { return other };
-        let start = |tag| self.pool.get(tag).extent.start;
-        if self
-            .back
-            .prefers_other(self.last, start(next), start(other))
+    /// Removes an empty queue from the rotation.
+    fn left(&mut self, id: QueueId) {
+        let queue = &mut self.queues[id];
+        if queue.is_empty()
+            && let Some(standing) = queue.standing.take()
         {
-            other
-        } else {
-            next
-        }
-    }
-
-    /// Sets the next request of a queue's sweep, and updates the index of positions.
-    fn set_next(&mut self, id: QueueId, next: Option<Tag>) {
-        let queue = &mut self.queues[id];
-        queue.next = next;
-        let listed = next
-            .filter(|_| queue.level != Level::Idle)
-            .map(|tag| self.pool.get(tag).extent.start);
-        if listed != queue.listed {
-            if let Some(lba) = queue.listed {
-                let there = self.positions.remove(lba, Tag(id.0));
-                assert!(there, "the index lost queue {}", id.0);
-            }
-            if let Some(lba) = listed {
-                self.positions.insert(lba, Tag(id.0));
-            }
-            queue.listed = listed;
-        }
-    }
-
-    /// Notes that a request left its queue. If the request was taken or was next in the sweep, the sweep gets
-    /// a new next request (cfq_find_next_rq). An empty queue loses its place in the rotation.
-    fn left(&mut self, id: QueueId, request: &Request, taken: bool) {
-        let queue = &mut self.queues[id];
-        let start = request.extent.start;
-        let there = queue.by_lba.remove(&mut self.ties, start, request.tag);
-        assert!(there, "the index lost request {}", request.tag.0);
-        let by_lba = &queue.by_lba;
-        if by_lba.is_empty() {
-            if let Some(standing) = queue.standing.take() {
-                self.rotation.remove(standing);
-            }
-            self.set_next(id, None);
-        } else if taken || queue.next == Some(request.tag) {
-            let after = by_lba.first_at_or_after(start).or(by_lba.first());
-            let before = by_lba.last_before(start);
-            let after = after.map(|entry| entry.tag);
-            let next = match before {
-                Some(before) => Some(self.better(after, before.tag)),
-                None => after,
-            };
-            self.set_next(id, next);
+            self.rotation.remove(standing);
         }
     }
 
@@ -385,7 +332,7 @@ impl Cfq {
     fn is_close(&self, lba: Lba) -> bool {
         let context = self.slice.and_then(|slice| slice.context);
         let close_by = context.map(|id| self.contexts[id].close_by());
-        close_by.is_some_and(|close_by| self.last.distance(lba).get() <= close_by)
+        close_by.is_some_and(|close_by| self.sweeps.last.distance(lba).get() <= close_by)
     }
 
     /// Returns a queue to which the active, empty queue can give way (cfq_close_cooperator).
@@ -395,17 +342,18 @@ impl Cfq {
         if self.queues[slice.queue].level == Level::Idle {
             return None;
         }
+        let (positions, last) = (&self.sweeps.positions, self.sweeps.last);
         let (up, down) = (
-            self.positions.first_at_or_after(self.last),
-            self.positions.last_before(self.last),
+            positions.first_at_or_after(last),
+            positions.last_before(last),
         );
-        let exact = up.filter(|up| up.lba == self.last);
+        let exact = up.filter(|up| up.lba == last);
         let close = exact.or_else(|| {
             let close = |entry: &crate::Entry| self.is_close(entry.lba);
             let (up, down) = (up.filter(close), down.filter(close));
             match (up, down) {
                 (Some(up), Some(down)) => {
-                    let nearer_below = self.last - down.lba < up.lba - self.last;
+                    let nearer_below = last - down.lba < up.lba - last;
                     Some(if nearer_below { down } else { up })
                 }
                 (up, down) => up.or(down),
@@ -475,16 +423,16 @@ impl Cfq {
     fn hand_out(&mut self, now: Jiffies, id: QueueId) -> Request {
         let queue = &mut self.queues[id];
         let slice = self.slice.as_mut().expect("a queue is active");
-        let mut tag = queue.next.expect("it has requests");
+        let mut tag = queue.sweep.next().expect("it has requests");
         if !slice.fifo_tested {
             slice.fifo_tested = true;
-            let oldest = queue.fifo.oldest().expect("it has requests");
-            let arrival = self.config.hz.at(self.pool.get(oldest).arrival);
+            let oldest = queue.sweep.oldest().expect("it has requests");
+            let arrival = self.config.hz.at(self.sweeps.pool.get(oldest).arrival);
             if now >= arrival + self.ticks.fifo_expire[usize::from(queue.sync)] {
                 tag = oldest;
             }
         }
-        let owner = self.pool.owner(tag);
+        let owner = self.sweeps.pool.owner(tag);
         slice.context.get_or_insert(owner.context);
         slice.handed_out += 1;
         slice.must_dispatch = false;
@@ -495,10 +443,8 @@ impl Cfq {
         let (sync, level) = (queue.sync, queue.level);
         self.drive.holds += 1;
         self.drive.sync += u64::from(sync);
-        let request = self.pool.hand_out(&mut queue.fifo, tag);
-        // The sweep chooses its next request before its position moves to the end of this request.
-        self.left(id, &request, true);
-        self.last = request.extent.end();
+        let request = self.sweeps.hand_out(&mut queue.sweep, tag);
+        self.left(id);
         let turn_is_over = match level {
             Level::Idle => true,
             _ => !sync && handed_out >= self.async_max(level),
@@ -578,16 +524,10 @@ impl Scheduler for Cfq {
         let owner = Owner { queue: id, context };
         self.contexts.begin(context);
         let queue = &mut self.queues[id];
-        self.pool.insert(&mut queue.fifo, request, owner);
-        queue
-            .by_lba
-            .insert(&mut self.ties, request.extent.start, request.tag);
-        let next = queue.next;
+        self.sweeps.insert(&mut queue.sweep, request, owner);
         if queue.standing.is_none() {
             self.enrol(now, id, false);
         }
-        let next = self.better(next, request.tag);
-        self.set_next(id, Some(next));
         self.judge(now, owner, request.extent);
         match &mut self.slice {
             Some(slice) if slice.queue == id => {
@@ -639,11 +579,11 @@ impl Scheduler for Cfq {
     fn completed(&mut self, now: Time, request: &Request) {
         self.run_timer(now, false);
         // Requests that another scheduler handed out before this one took over do not count.
-        let Some(owner) = self.pool.finish(request.tag) else {
+        let Some(owner) = self.sweeps.pool.finish(request.tag) else {
             return;
         };
         let jiffies = self.config.hz.at(now);
-        self.drive.sample(self.pool.queued());
+        self.drive.sample(self.sweeps.pool.queued());
         self.drive.holds -= 1;
         let queue = &mut self.queues[owner.queue];
         queue.in_drive -= 1;
@@ -666,7 +606,7 @@ impl Scheduler for Cfq {
     }
 
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
-        same_queue(self.pool.get(queued), new)
+        same_queue(self.sweeps.pool.get(queued), new)
     }
 
     fn merge_key(&self, request: &Request) -> u64 {
@@ -678,38 +618,27 @@ impl Scheduler for Cfq {
     }
 
     fn merged(&mut self, grown: &Request) {
-        let (tag, start) = (grown.tag, grown.extent.start);
-        let id = self.pool.owner(tag).queue;
-        let fifo = &mut self.queues[id].fifo;
-        let old = self.pool.grow(fifo, grown);
-        if old.start != start {
-            let queue = &mut self.queues[id];
-            let there = queue.by_lba.remove(&mut self.ties, old.start, tag);
-            assert!(there, "the index lost request {}", tag.0);
-            queue.by_lba.insert(&mut self.ties, start, tag);
-            let next = queue.next;
-            let next = self.better(next, tag);
-            self.set_next(id, Some(next));
-        }
+        let id = self.sweeps.pool.owner(grown.tag).queue;
+        let queue = &mut self.queues[id];
+        self.sweeps.merged(&mut queue.sweep, grown);
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        let owner = self.pool.owner(gone);
+        let owner = self.sweeps.pool.owner(gone);
         let queue = &mut self.queues[owner.queue];
-        let gone = self.pool.fuse(&mut queue.fifo, kept, gone);
+        self.sweeps.fused(&mut queue.sweep, kept, gone);
         self.contexts.end(owner.context);
-        self.left(owner.queue, &gone, false);
     }
 
     /// The disk is kept free for a queue, not for a request. A wait therefore goes on to the end of its timer.
     /// If the withdrawn request had already ended the wait, the wait stays ended. The turn ends if the active
     /// queue is empty and is not waited for.
     fn withdraw(&mut self, tag: Tag) -> Request {
-        let owner = self.pool.owner(tag);
+        let owner = self.sweeps.pool.owner(tag);
         let queue = &mut self.queues[owner.queue];
-        let request = self.pool.withdraw(&mut queue.fifo, tag);
+        let request = self.sweeps.withdraw(&mut queue.sweep, tag);
         self.contexts.end(owner.context);
-        self.left(owner.queue, &request, false);
+        self.left(owner.queue);
         if let Some(slice) = &mut self.slice
             && self.queues[slice.queue].is_empty()
         {
@@ -721,14 +650,13 @@ impl Scheduler for Cfq {
 
     /// Updates the statistics of processes, but not the turns.
     fn taken_by_another(&mut self, _: Time, tag: Tag) -> Request {
-        let owner = self.pool.owner(tag);
+        let owner = self.sweeps.pool.owner(tag);
         let queue = &mut self.queues[owner.queue];
         queue.in_drive += 1;
         self.drive.holds += 1;
         self.drive.sync += u64::from(queue.sync);
-        let request = self.pool.hand_out(&mut queue.fifo, tag);
-        self.left(owner.queue, &request, true);
-        self.last = request.extent.end();
+        let request = self.sweeps.hand_out(&mut queue.sweep, tag);
+        self.left(owner.queue);
         if let Some(slice) = &mut self.slice
             && self.queues[slice.queue].is_empty()
         {
@@ -742,11 +670,11 @@ impl Scheduler for Cfq {
     }
 
     fn queued(&self) -> usize {
-        self.pool.queued()
+        self.sweeps.pool.queued()
     }
 
     fn drain(&mut self) -> Vec<Request> {
-        let all = self.pool.drain();
+        let all = self.sweeps.pool.drain();
         let mut waits = self.waits;
         waits.end(false);
         *self = Cfq {

@@ -48,6 +48,8 @@ pub mod nise;
 
 pub mod cfq;
 
+pub mod bfq;
+
 pub mod stream;
 
 pub mod clairvoyant;
@@ -55,14 +57,17 @@ pub mod clairvoyant;
 mod ages;
 mod bound;
 mod curve;
+mod decayed;
 mod head_state;
 mod jiffies;
 mod lba_index;
 mod lba_table;
+mod level;
 mod nearest;
 mod passing;
 mod platter;
 mod policy;
+mod pool;
 mod positioning;
 mod registry;
 mod request;
@@ -71,6 +76,7 @@ mod seam;
 mod sorted;
 mod sorted_map;
 mod spec;
+mod sweep;
 mod text;
 mod tracker;
 mod trials;
@@ -79,6 +85,7 @@ mod waits;
 
 pub use ages::Age;
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
+pub use bfq::{Bfq, BfqConfig};
 pub use bound::{BoundsWaits, WaitBound};
 pub use cfq::{Cfq, CfqConfig};
 pub use clairvoyant::Clairvoyant;

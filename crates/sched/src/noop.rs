@@ -32,7 +32,7 @@ use headtime_units::Time;
 
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "noop",
-    aliases: &["fcfs", "fifo"],
+    aliases: &["fcfs", "fifo", "none"],
     idea: "first come, first served",
     bound: "never overtaken",
     source: "Linux 2.6 block/noop-iosched.c",

@@ -157,6 +157,10 @@ fn waits_are_counted_with_what_came_of_them() {
             counts(0, 0),
         ),
         ("cfq", false, "1-2-3-4-5-6-abcd", counts(6, 5)),
+        // All are raised, so that nobody is waited for.
+        ("bfq", false, "1a2b3c4d56", counts(0, 0)),
+        // The reader pauses for more than a fifth of the time, as is known at the sixth.
+        ("bfq:low_latency=no", false, "1-2-3-4-5-6abcd", counts(5, 5)),
         // Who is told that nothing comes behind the sixth does not wait there.
         ("clairvoyant(noop)", true, "1-2-3-4-5-6abcd", counts(5, 5)),
         ("clairvoyant(noop)", false, "1a2b3c4d56", counts(0, 0)),

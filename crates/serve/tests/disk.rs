@@ -295,7 +295,15 @@ fn schedulers_swap_under_load_and_the_log_replays() {
                 inbox.wait();
             }
         });
-        let texts = ["deadline", "clook", "cfq", "anticipatory", "sstf", "noop"];
+        let texts = [
+            "deadline",
+            "clook",
+            "cfq",
+            "anticipatory",
+            "sstf",
+            "bfq",
+            "noop",
+        ];
         for round in 0..120 {
             let text = texts[round % texts.len()];
             disk.swap_scheduler(text, build(text));

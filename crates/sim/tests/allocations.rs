@@ -138,7 +138,7 @@ fn a_longer_run_allocates_no_more_often() {
             grows_no_more(scheduler, "depth", depth, Load::Anywhere);
         }
     }
-    for scheduler in ["noop", "deadline", "cfq"] {
+    for scheduler in ["noop", "deadline", "cfq", "bfq"] {
         for load in [Load::Overlapping, Load::Flushing, Load::Job] {
             grows_no_more(scheduler, "depth", 8, load);
         }
@@ -150,6 +150,7 @@ fn a_longer_run_allocates_no_more_often() {
         "sptf",
         "anticipatory",
         "cfq",
+        "bfq",
     ] {
         grows_no_more(scheduler, "depth", 8, Load::Crowded);
     }

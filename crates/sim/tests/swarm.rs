@@ -85,7 +85,7 @@ struct Drawn {
 }
 
 fn drawn(seed: u64) -> Drawn {
-    const SCHEDULERS: [&str; 8] = [
+    const SCHEDULERS: [&str; 9] = [
         "noop",
         "deadline",
         "cfq",
@@ -94,6 +94,7 @@ fn drawn(seed: u64) -> Drawn {
         "clook",
         "mq-deadline",
         "sstf",
+        "bfq",
     ];
     let mut draw = Draw(Pcg64Mcg::seed_from_u64(seed));
     let gate = match seed % 3 {

@@ -189,7 +189,15 @@ fn a_member_that_does_not_answer_times_out_and_the_others_go_on() {
 
 #[test]
 fn nothing_passes_a_flush_on_any_member_and_the_same_seed_gives_the_same_log() {
-    let schedulers = ["noop", "deadline", "cfq", "sptf", "anticipatory", "clook"];
+    let schedulers = [
+        "noop",
+        "deadline",
+        "cfq",
+        "sptf",
+        "anticipatory",
+        "clook",
+        "bfq",
+    ];
     for seed in 0..48_u64 {
         let requests = requests(100 + seed, 40, 4);
         let config = Config {

@@ -126,6 +126,13 @@ keep_the_promises! {
     cfq_of_fast_ticks: "cfq:hz=1000";
     cfq_in_a_hurry: "cfq:hz=1000:quantum=1:slice_sync=3ms:slice_async=2ms:slice_async_rq=1:slice_idle=1ms:fifo_expire_sync=2ms:fifo_expire_async=4ms";
     cfq_that_never_waits: "cfq:slice_idle=0ns:back_seek_max=0";
+    bfq_of_nanoseconds: "bfq:slice_idle=1ns:timeout_sync=1ns:fifo_expire_sync=1ns:fifo_expire_async=1ns";
+    bfq_of_days: "bfq:timeout_sync=1d:fifo_expire_sync=1d:fifo_expire_async=1d:max_budget=2147483647";
+    bfq_of_one_sector: "bfq:max_budget=1:slice_idle=1ms";
+    bfq_without_raising: "bfq:low_latency=no";
+    bfq_that_is_strict: "bfq:strict_guarantees=yes:low_latency=no";
+    bfq_that_is_strict_and_never_waits: "bfq:strict_guarantees=yes:slice_idle=0ns";
+    bfq_that_never_waits: "bfq:slice_idle=0ns:back_seek_max=0";
     stream_of_noop: "stream(noop):threshold=2";
     stream_of_sstf: "stream(sstf):threshold=2";
     stream_of_clook: "stream(clook):threshold=3:tolerance=2";
@@ -140,6 +147,7 @@ keep_the_promises! {
     nise_that_tries: "nise:by=trial:turn=2ms:cost=0.5";
     nise_that_tries_all_the_time: "nise(clook@2,as:antic_expire=50ms,mq-deadline):by=trial:turn=0ns:cost=0.5";
     nise_that_tries_what_waits: "nise(cfq,stream(sstf):threshold=1@3,as):by=trial:turn=1ms:cost=0.5";
+    nise_that_tries_budgets: "nise(bfq@2,cfq,bfq:low_latency=no):by=trial:turn=3ms:cost=0.5";
     nise_that_tries_queues_of_processes: "nise(cfq:hz=1000@2,cfq:slice_sync=1ns):by=trial:turn=3ms:cost=0.5";
     clairvoyant_of_clook: "clairvoyant(clook):slice=3ms";
 }
@@ -216,12 +224,14 @@ proptest! {
     }
 
     #[test]
-    fn cfq_merges_what_is_read_for_one_process_only(scenario in scenarios()) {
-        for served in check(|| scheduler("cfq"), &scenario)? {
-            let process = |part: &usize| scenario.arrivals[*part].process;
-            let of = served.request.origin.process;
-            let alone = served.parts.iter().all(|part| process(part) == of);
-            prop_assert!(alone || !served.request.op.is_read());
+    fn cfq_and_bfq_merge_what_is_read_for_one_process_only(scenario in scenarios()) {
+        for text in ["cfq", "bfq"] {
+            for served in check(|| scheduler(text), &scenario)? {
+                let process = |part: &usize| scenario.arrivals[*part].process;
+                let of = served.request.origin.process;
+                let alone = served.parts.iter().all(|part| process(part) == of);
+                prop_assert!(alone || !served.request.op.is_read());
+            }
         }
     }
 

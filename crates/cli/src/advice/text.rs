@@ -154,7 +154,7 @@ pub(super) fn with_headtime(advice: &Advice) -> String {
 }
 
 /// Linux settings that are not simulated.
-pub(super) const NOT_TRIED: &str = "bfq, kyber, nr_requests";
+pub(super) const NOT_TRIED: &str = "kyber, nr_requests";
 
 /// Describes a background scan.
 pub(super) fn scan_text(mb_s: f64, days: f64, cost: f64) -> String {

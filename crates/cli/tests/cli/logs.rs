@@ -84,6 +84,7 @@ fn a_log_is_repeated_with_the_same_decisions() {
         // Not a drive that is shipped: the log has it whole.
         ("stream(sptf)", &["drive.override.rotation.rpm=10026"]),
         ("cfq", &["engine.commit_ahead=true", "engine.merge=false"]),
+        ("bfq", &[]),
         // The engine follows the arm, whose scheduler does not.
         ("sstf", &["engine.issue=late", "drive.belief=cheetah9lp"]),
     ] {

@@ -119,6 +119,11 @@ fn processes_of_a_trace_become_roles_by_name_and_by_number() {
     assert_eq!(roles("scrub:idle=z_rd*"), wanted);
     assert_eq!(roles("scrub:idle=7"), wanted);
     assert_eq!(roles("both=qemu,z_rd_int"), [pair("both", "best-effort")]);
+    let with_a_role_without_requests = roles("none=nobody");
+    assert_eq!(
+        with_a_role_without_requests,
+        [pair("others", "best-effort")]
+    );
 }
 
 #[test]

@@ -139,6 +139,7 @@ proptest! {
         programs in prop::collection::vec(prop::collection::vec(act(), 0..30), 1..6),
         scheduler in prop::sample::select(vec![
             "noop", "deadline", "mq-deadline", "clook", "sstf", "anticipatory", "cfq",
+            "bfq",
             "stream(deadline)", "stream(clook)", "clairvoyant(deadline)",
         ]),
         depth in prop_oneof![Just(1u32), Just(8)],

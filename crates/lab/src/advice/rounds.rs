@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::prepare::{Prepared, prepare};
 use crate::progress::Progress;
 use crate::report::{NamedRun, Run};
-use crate::scenario::{Pace, Scenario, WRITE_BACK, Workload};
+use crate::scenario::{Pace, RoleSpec, Scenario, WRITE_BACK, Workload};
 use headtime_gaps::DriveQueue;
 use headtime_sched::Class;
 use headtime_stack::ScanSpec;
@@ -54,11 +54,11 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
     load.run.repeats = 1;
     load.freeblock = None;
     let first_seed = load.seed;
-    let mut recorded = record(&load, &question.today, with)?;
+    let mut recorded = record(&load, &question.today, None, with)?;
     if shorten(&mut load, &recorded.run) {
-        recorded = record(&load, &question.today, with)?;
+        recorded = record(&load, &question.today, None, with)?;
     }
-    let roles = roles(&recorded.prepared, &recorded.run);
+    let roles = recorded.roles.clone();
     let classes = roles.windows(2).any(|pair| pair[0].class != pair[1].class);
     let names: Vec<String> = roles.iter().map(|role| role.name.clone()).collect();
     let profile = &recorded.prepared.drives[0].profile;
@@ -126,7 +126,10 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
             ratio.collect()
         })
         .collect();
-    let means: Vec<f64> = ratios.iter().map(|ratios| mean(ratios)).collect();
+    let means: Vec<f64> = ratios
+        .iter()
+        .map(|ratios| mean(ratios, question.seeds as usize))
+        .collect();
     let choice = |side| {
         let chosen = choose(&finalists, &settings, &means, side);
         (
@@ -169,9 +172,17 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
     let mut curves = vec![(0, recorded.curves(roles.len()))];
     for at in [linux_pick.tried, headtime_pick.tried] {
         if curves.iter().all(|(known, _)| *known != at) {
-            let of = record(&load, &tried[at].1.setting, with)?;
+            let of = record(&load, &tried[at].1.setting, Some(&roles), with)?;
             curves.push((at, of.curves(roles.len())));
         }
+    }
+    let mut notes = recorded.prepared.notes.clone();
+    if let Workload::Replay(replay) = &load.workload {
+        let lacks = |role: &&RoleSpec| roles.iter().all(|there| there.name != role.name);
+        let lacking = replay.roles.iter().filter(lacks);
+        notes.extend(lacking.map(|role| {
+            format!("role {}: no request is of its processes; `headtime trace info` names the processes", role.name)
+        }));
     }
     let scan = scan(
         &rounds,
@@ -191,7 +202,7 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         scan,
         seeds: question.seeds,
         runs: runs + 4,
-        notes: recorded.prepared.notes.clone(),
+        notes,
         roles,
     })
 }
@@ -249,11 +260,18 @@ fn shorten(load: &mut Scenario, run: &Run) -> bool {
 struct Recorded {
     prepared: Prepared,
     run: Run,
+    roles: Vec<Role>,
     /// Requests with the index of their role, in the order of completion.
     samples: Vec<(usize, Sample)>,
 }
 
-fn record(load: &Scenario, setting: &Setting, with: With<'_>) -> Result<Recorded, Fault> {
+/// Runs a load under a setting, and records its requests. Roles are those of `known`, or else those of the run.
+fn record(
+    load: &Scenario,
+    setting: &Setting,
+    known: Option<&[Role]>,
+    with: With<'_>,
+) -> Result<Recorded, Fault> {
     let prepared = prepare(setting.applied(load), with.stock)?;
     // Requests of several disks are not recorded.
     let record = prepared.drives[0].map().is_none();
@@ -266,13 +284,18 @@ fn record(load: &Scenario, setting: &Setting, with: With<'_>) -> Result<Recorded
     let run = executed.runs.swap_remove(0);
     let programs: Vec<&str> = run.programs.iter().map(|one| one.name.as_str()).collect();
     let names = Names::of(&prepared, &programs);
+    let roles = known.map_or_else(|| roles(&prepared, &run), <[Role]>::to_vec);
+    // Names without requests have no role.
+    let role_of = |name: &&str| roles.iter().position(|role| role.name == *name);
+    let role_of: Vec<Option<usize>> = names.texts().iter().map(role_of).collect();
     let samples = executed.samples.into_iter().next().unwrap_or_default();
     let known = samples.into_iter().filter_map(|sample| {
-        let at = names.place(&sample.origin)?;
-        Some((at, sample))
+        let role = role_of[names.place(&sample.origin)?]?;
+        Some((role, sample))
     });
     Ok(Recorded {
         samples: known.collect(),
+        roles,
         prepared,
         run,
     })
@@ -405,10 +428,15 @@ fn score(roles: &[Role], runs: &[RoleRun], today: &[RoleRun]) -> f64 {
     (sum / weights).exp()
 }
 
-/// Geometric mean of the scores. A run that failed counts as a starved one.
-fn mean(scores: &[Option<f64>]) -> f64 {
-    let sum: f64 = scores.iter().map(|score| score.unwrap_or(LEAST).ln()).sum();
-    (sum / scores.len() as f64).exp()
+/// Geometric mean of a setting's scores, of which the first `seeds` are of seeds. A change counts only if it lowers the score: no setting is
+/// recommended for an assumption that it would gain from. A run that failed counts as a starved one.
+fn mean(scores: &[Option<f64>], seeds: usize) -> f64 {
+    let logs = scores.iter().map(|score| score.unwrap_or(LEAST).ln());
+    let logs: Vec<f64> = logs.collect();
+    let (seeds, changes) = logs.split_at(seeds);
+    let usual = seeds.iter().sum::<f64>() / seeds.len() as f64;
+    let changes = changes.iter().map(|log| log.min(usual));
+    ((seeds.iter().sum::<f64>() + changes.sum::<f64>()) / logs.len() as f64).exp()
 }
 
 /// Means over the runs of the seeds, which come first. The worst is the worst of all.

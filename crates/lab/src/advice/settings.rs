@@ -46,7 +46,7 @@ fn as_bytes<S: serde::Serializer>(value: &Option<Bytes>, to: S) -> Result<S::Ok,
 }
 
 /// Schedulers of Linux that are simulated, by Headtime's names.
-const LINUX: [&str; 2] = ["noop", "mq-deadline"];
+const LINUX: [&str; 3] = ["noop", "mq-deadline", "bfq"];
 /// Depths that are tried with each scheduler of Linux.
 const DEPTHS: [u32; 7] = [1, 2, 3, 4, 8, 16, 32];
 /// Read-ahead that is tried under Linux.

@@ -46,7 +46,7 @@ impl CfqConfig {
         back_seek_penalty: 2,
     };
 
-    pub(super) const OPTIONS: [OptionInfo; 10] = [
+    pub(crate) const OPTIONS: [OptionInfo; 10] = [
         OptionInfo::count(
             "hz",
             Self::DEFAULT.hz.get(),

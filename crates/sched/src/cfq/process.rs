@@ -1,6 +1,8 @@
 //! The statistics of each process: think time, seek distance, and queues.
 
-use super::queue::{LEVELS, QueueId};
+use super::queue::QueueId;
+use crate::decayed::Decayed;
+use crate::level::LEVELS;
 use crate::{Jiffies, SortedMap};
 use alloc::vec::Vec;
 use headtime_units::{Extent, Lba};
@@ -11,38 +13,6 @@ pub(super) const REMEMBERED_MAX: usize = 4_096;
 
 /// A distance above this number of sectors is a seek.
 pub(super) const SEEKY: u64 = 8_192;
-
-/// Weight above which a mean is valid. The third sample reaches 84.
-const VALID_ABOVE: u64 = 80;
-
-/// A mean in which each sample weighs 7/8 of the next, in integers like the kernel's.
-///
-/// Sums are scaled by 256. `samples` goes 32, 60, 84, .. towards 256.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Decayed {
-    samples: u64,
-    total: u64,
-    mean: u64,
-}
-
-impl Decayed {
-    /// Adds a sample. `rounding` returns a term for the number of samples, which is added to the sum
-    /// before the division.
-    fn add(&mut self, value: u64, rounding: impl Fn(u64) -> u64) {
-        self.samples = (7 * self.samples + 256) / 8;
-        let scaled = value.saturating_mul(256);
-        self.total = (self.total.saturating_mul(7).saturating_add(scaled)) / 8;
-        self.mean = self.total.saturating_add(rounding(self.samples)) / self.samples;
-    }
-
-    pub fn mean(self) -> u64 {
-        self.mean
-    }
-
-    pub fn is_valid(self) -> bool {
-        self.samples > VALID_ABOVE
-    }
-}
 
 /// Names a process among those remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,12 +80,12 @@ impl CfqContext {
 
     /// Returns the mean think time in ticks, if the mean is valid.
     pub fn think_mean(&self) -> Option<u64> {
-        self.think.is_valid().then(|| self.think.mean())
+        self.think.is_valid().then_some(self.think.mean)
     }
 
     /// Returns true if the process seeks, even by few samples.
     pub fn is_seeky(&self) -> bool {
-        self.seek.mean() > SEEKY
+        self.seek.mean > SEEKY
     }
 
     /// Returns true if the process seeks, by a valid mean.
@@ -127,7 +97,7 @@ impl CfqContext {
     /// process.
     pub fn close_by(&self) -> u64 {
         if self.seek.is_valid() {
-            self.seek.mean()
+            self.seek.mean
         } else {
             SEEKY
         }
@@ -271,25 +241,6 @@ impl core::ops::IndexMut<CfqContextId> for CfqContexts {
 mod tests {
     use super::*;
     use std::vec::Vec;
-
-    #[test]
-    fn the_third_sample_makes_a_mean_valid() {
-        let mut decayed = Decayed::default();
-        let mut seen = Vec::new();
-        for _ in 0..5 {
-            decayed.add(0, |_| 128);
-            seen.push((decayed.samples, decayed.mean, decayed.is_valid()));
-        }
-        // With few samples, the mean of zero think times is above zero.
-        let expected = [
-            (32, 4, false),
-            (60, 2, false),
-            (84, 1, true),
-            (105, 1, true),
-            (123, 1, true),
-        ];
-        assert_eq!(seen, expected);
-    }
 
     #[test]
     fn a_seek_among_sequential_requests_is_cut_short() {

@@ -1,46 +1,10 @@
 //! The queues and the order of their turns.
 
-use crate::ages::AgeList;
-use crate::lba_index::LbaGroups;
-use crate::{Class, Tag};
+use crate::Tag;
+use crate::level::Level;
+use crate::sweep::Sweep;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use headtime_units::Lba;
-
-/// Number of levels: real-time, best effort, idle.
-pub(super) const LEVELS: usize = 3;
-
-/// Level of a class in the rotation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
-    RealTime,
-    BestEffort,
-    Idle,
-}
-
-impl Level {
-    /// Returns the level of a class. Classes below [`Class::IDLE`] count as idle.
-    pub fn of(class: Class) -> Level {
-        match class {
-            Class::REAL_TIME => Level::RealTime,
-            Class::BEST_EFFORT => Level::BestEffort,
-            _ => Level::Idle,
-        }
-    }
-
-    pub const fn index(self) -> usize {
-        self as usize
-    }
-
-    /// The kernel's priority within the class: 0 is the highest, 7 the lowest. The default of a
-    /// process is 4. The idle class uses 7.
-    pub const fn priority(self) -> i64 {
-        match self {
-            Level::RealTime | Level::BestEffort => 4,
-            Level::Idle => 7,
-        }
-    }
-}
 
 /// Identifier of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +14,11 @@ impl QueueId {
     /// Returns the queue of all asynchronous requests of a class.
     pub const fn shared(level: Level) -> QueueId {
         QueueId(level as u32)
+    }
+
+    /// Name of the queue in the index of positions, which has no queue of the idle class.
+    fn name(self, level: Level) -> Option<Tag> {
+        (level != Level::Idle).then_some(Tag(self.0))
     }
 }
 
@@ -70,15 +39,9 @@ pub(super) struct Standing {
 pub(super) struct Queue {
     pub sync: bool,
     pub level: Level,
-    pub by_lba: LbaGroups,
-    /// Requests by age. The links are in the pool.
-    pub fifo: AgeList,
-    /// Next request of the sweep. Present if the queue has requests.
-    pub next: Option<Tag>,
+    pub sweep: Sweep,
     /// Place in the rotation. Present if the queue has requests.
     pub standing: Option<Standing>,
-    /// Address under which the queue is in the index of positions.
-    pub listed: Option<Lba>,
     /// Time that an interrupted slice had left, in ticks, or negative overrun. It counts for the
     /// next place.
     pub rest: i64,
@@ -91,15 +54,12 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn new(sync: bool, level: Level, by_lba: LbaGroups) -> Queue {
+    fn new(sync: bool, level: Level, sweep: Sweep) -> Queue {
         Queue {
             sync,
             level,
-            by_lba,
-            fifo: AgeList::EMPTY,
-            next: None,
+            sweep,
             standing: None,
-            listed: None,
             rest: 0,
             in_drive: 0,
             idles: sync && level != Level::Idle,
@@ -108,7 +68,7 @@ impl Queue {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.fifo.len() == 0
+        self.sweep.is_empty()
     }
 }
 
@@ -122,10 +82,12 @@ pub(super) struct Queues {
 impl Queues {
     pub fn new() -> Queues {
         let shared = [Level::RealTime, Level::BestEffort, Level::Idle];
+        let shared = shared.map(|level| {
+            let name = QueueId::shared(level).name(level);
+            Queue::new(false, level, Sweep::new(name))
+        });
         Queues {
-            slots: shared
-                .map(|level| Queue::new(false, level, LbaGroups::new()))
-                .into(),
+            slots: shared.into(),
             free: Vec::new(),
         }
     }
@@ -134,18 +96,15 @@ impl Queues {
     pub fn add(&mut self, level: Level) -> QueueId {
         match self.free.pop() {
             Some(id) => {
-                // The queue reuses the memory.
-                let by_lba = core::mem::take(&mut self[id].by_lba);
-                let fifo = core::mem::replace(&mut self[id].fifo, AgeList::EMPTY);
-                self[id] = Queue {
-                    fifo,
-                    ..Queue::new(true, level, by_lba)
-                };
+                let sweep = self[id].sweep.take(id.name(level));
+                self[id] = Queue::new(true, level, sweep);
                 id
             }
             None => {
-                self.slots.push(Queue::new(true, level, LbaGroups::new()));
-                QueueId(self.slots.len() as u32 - 1)
+                let id = QueueId(self.slots.len() as u32);
+                let sweep = Sweep::new(id.name(level));
+                self.slots.push(Queue::new(true, level, sweep));
+                id
             }
         }
     }

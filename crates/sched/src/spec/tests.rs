@@ -19,6 +19,7 @@ fn writes_what_it_read() {
         ("noop", "noop"),
         (" deadline ", "deadline"),
         ("fcfs", "noop"),
+        ("none", "noop"),
         ("sptf-sw60", "sptf-sw60"),
         ("sptf-sw0", "sptf-sw0"),
         (
@@ -169,6 +170,7 @@ fn a_slice_is_of_streams_or_of_processes_that_are_known() {
         ("clairvoyant:slice=0ns", ms(0), ms(0)),
         ("cfq", ms(100), None),
         ("cfq:slice_sync=7ms", ms(7), None),
+        ("bfq", ms(125), None),
         ("deadline", None, None),
     ] {
         let slices = [true, false].map(|known| spec(text).slice(known));

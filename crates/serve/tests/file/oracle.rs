@@ -181,12 +181,13 @@ fn check(options: &file::FileOptions, scheduler: &str, seed: u64, requests: u32)
     disk.stop().expect("stops");
 }
 
-const SCHEDULERS: [&str; 6] = [
+const SCHEDULERS: [&str; 7] = [
     "noop",
     "deadline",
     "clook",
     "sstf",
     "cfq",
+    "bfq",
     "stream(deadline):threshold=4",
 ];
 

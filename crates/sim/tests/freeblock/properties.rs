@@ -99,7 +99,7 @@ proptest! {
     fn with_endless_conservatism_nobody_sees_a_difference(
         seed in any::<u64>(),
         drive in select(drives()),
-        scheduler in select(vec!["sptf", "sptf-sw60", "sstf", "clook", "deadline", "noop", "cfq"]),
+        scheduler in select(vec!["sptf", "sptf-sw60", "sstf", "clook", "deadline", "noop", "cfq", "bfq"]),
         (depth, ahead) in (1..=2_u32, any::<bool>()),
         (reads, in_order) in (0.0..=1.0, prop_oneof![Just(0.0), 0.0..=1.0]),
         think_ms in prop_oneof![Just(0), 1..40_u64],
@@ -140,7 +140,7 @@ proptest! {
     fn nothing_is_read_while_a_flush_waits(
         seed in any::<u64>(),
         drive in select(drives()),
-        scheduler in select(vec!["sptf", "sptf-sw60", "sstf", "deadline", "noop", "cfq"]),
+        scheduler in select(vec!["sptf", "sptf-sw60", "sstf", "deadline", "noop", "cfq", "bfq"]),
         (depth, ahead) in (1..=2_u32, any::<bool>()),
         (flushing, reads) in (1..=5_usize, 0.0..=1.0),
         (think_ms, idle, write_back) in (1..40_u64, any::<bool>(), any::<bool>()),

@@ -79,3 +79,11 @@ fn a_recommendation_says_under_which_changes_it_fails() {
     );
     assert!((ratio - 2.0).abs() < 1e-9);
 }
+
+#[test]
+fn a_change_counts_if_it_lowers_the_score_and_not_if_it_raises_it() {
+    let close = |got: f64, wanted: f64| assert!((got - wanted).abs() < 1e-12, "{got} {wanted}");
+    close(mean(&[Some(2.0), Some(2.0), Some(16.0)], 2), 2.0);
+    close(mean(&[Some(2.0), Some(2.0), Some(0.25)], 2), 1.0);
+    close(mean(&[Some(1.0), None], 1), LEAST.sqrt());
+}

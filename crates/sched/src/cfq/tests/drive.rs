@@ -74,7 +74,7 @@ fn whether_the_drive_queues_is_seen_in_51_completions() {
         for request in drive {
             sched.completed(at(0), &request);
         }
-        sched.pool.drain();
+        sched.sweeps.pool.drain();
         let drive = sched.drive;
         *sched = fine();
         sched.drive = drive;

@@ -106,7 +106,10 @@ fn merging_keeps_the_sweep_and_the_older_place() {
     // Request 2 grows in front and is next. Then request 1 becomes part of request 3, which
     // gets the start and the age of request 1.
     sched.merged(&grown(read(2, 400, 2), 50, 358));
-    assert_eq!(sched.positions.first().map(|e| e.lba), Some(Lba::new(50)));
+    assert_eq!(
+        sched.sweeps.positions.first().map(|e| e.lba),
+        Some(Lba::new(50))
+    );
     sched.fused(Tag(3), Tag(1));
     sched.merged(&grown(read(3, 216, 1), 208, 16));
     assert_eq!(sched.queued(), 3);

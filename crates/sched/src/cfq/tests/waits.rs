@@ -182,6 +182,6 @@ fn a_process_without_requests_may_be_forgotten_after_its_last_one_is_withdrawn()
     assert_eq!(sched.contexts[context].requests, 1);
     sched.withdraw(Tag(0));
     assert_eq!(sched.contexts[context].requests, 0);
-    assert!(sched.rotation.is_empty() && sched.positions.is_empty());
+    assert!(sched.rotation.is_empty() && sched.sweeps.positions.is_empty());
     assert_eq!(sched.dispatch(at(1)), Dispatch::Empty);
 }

@@ -1,10 +1,9 @@
 //! The requests of all queues, by tag. A queued request is in its queue's list by age. A request that
 //! was handed out stays here until it comes back.
 //!
-//! Like [`Requests`](crate::Requests), but with any number of lists, which the queues hold.
+//! Like [`Requests`](crate::Requests), but with any number of lists, which the queues hold. Each request has an owner of
+//! type `O`: its queue, and what else the scheduler wants to know.
 
-use super::process::CfqContextId;
-use super::queue::QueueId;
 use crate::ages::{AgeList, Linked, Node};
 use crate::{Age, Request, Tag};
 use alloc::vec::Vec;
@@ -17,22 +16,15 @@ enum State {
     HandedOut,
 }
 
-/// Queue and process of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner {
-    pub queue: QueueId,
-    pub context: CfqContextId,
-}
-
 #[derive(Clone, Debug)]
-struct PoolSlot {
+struct PoolSlot<O> {
     state: State,
     request: Request,
-    owner: Owner,
+    owner: O,
     node: Node,
 }
 
-impl Linked for PoolSlot {
+impl<O> Linked for PoolSlot<O> {
     fn node(&self) -> &Node {
         &self.node
     }
@@ -42,15 +34,25 @@ impl Linked for PoolSlot {
     }
 }
 
-#[derive(Clone, Debug, Default)]
-pub(super) struct Pool {
+#[derive(Clone, Debug)]
+pub(crate) struct Pool<O> {
     /// Slots by tag. Slots of unused tags are free copies of another slot.
-    slots: Vec<PoolSlot>,
+    slots: Vec<PoolSlot<O>>,
     inserted: u64,
     queued: usize,
 }
 
-impl Pool {
+impl<O> Default for Pool<O> {
+    fn default() -> Pool<O> {
+        Pool {
+            slots: Vec::new(),
+            inserted: 0,
+            queued: 0,
+        }
+    }
+}
+
+impl<O: Copy> Pool<O> {
     /// Returns the number of queued requests.
     pub fn queued(&self) -> usize {
         self.queued
@@ -61,7 +63,7 @@ impl Pool {
     /// # Panics
     ///
     /// If the tag is in use.
-    pub fn insert(&mut self, fifo: &mut AgeList, request: Request, owner: Owner) {
+    pub fn insert(&mut self, fifo: &mut AgeList, request: Request, owner: O) {
         let at = request.tag.index();
         let fresh = PoolSlot {
             state: State::Free,
@@ -98,7 +100,7 @@ impl Pool {
 
     /// Notes that a request came back from the drive, and returns its owner. `None` if the request was
     /// not handed out from here.
-    pub fn finish(&mut self, tag: Tag) -> Option<Owner> {
+    pub fn finish(&mut self, tag: Tag) -> Option<O> {
         let slot = self.slots.get_mut(tag.index())?;
         if slot.state != State::HandedOut {
             return None;
@@ -121,8 +123,14 @@ impl Pool {
     /// # Panics
     ///
     /// If the request is not queued.
-    pub fn owner(&self, tag: Tag) -> Owner {
+    pub fn owner(&self, tag: Tag) -> O {
         self.slot(tag).owner
+    }
+
+    /// Returns the owner of a request, or `None` if the request is not queued.
+    pub fn find(&self, tag: Tag) -> Option<O> {
+        let slot = self.slots.get(tag.index())?;
+        (slot.state == State::Queued).then_some(slot.owner)
     }
 
     /// Notes that a queued request has grown to `grown`, and returns its previous extent. If the new
@@ -176,7 +184,7 @@ impl Pool {
         all.into_iter().map(|(_, request)| request).collect()
     }
 
-    fn slot(&self, tag: Tag) -> &PoolSlot {
+    fn slot(&self, tag: Tag) -> &PoolSlot<O> {
         let slot = self.slots.get(tag.index());
         slot.filter(|slot| slot.state == State::Queued)
             .unwrap_or_else(|| panic!("tag {} is not queued", tag.0))
