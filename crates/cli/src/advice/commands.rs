@@ -13,6 +13,8 @@ pub struct Device {
     pub serial: Option<String>,
     /// Reason why the advice does not hold for this disk, if there is one.
     pub doubt: Option<String>,
+    /// True if the number of commands in the drive can be set, as of a SATA or SAS disk.
+    pub has_depth: bool,
 }
 
 impl Default for Device {
@@ -21,19 +23,20 @@ impl Default for Device {
             name: "sdX".to_owned(),
             serial: None,
             doubt: None,
+            has_depth: true,
         }
     }
 }
 
-/// File of the rule that keeps a setting over reboots.
-const RULES: &str = "/etc/udev/rules.d/60-headtime.rules";
+/// File of the rule that keeps a setting over reboots. Its name sorts behind 60-persistent-storage.rules, which set ID_SERIAL.
+const RULES: &str = "/etc/udev/rules.d/99-headtime.rules";
 
 /// Values of sysfs that a setting has, below the disk's directory.
-fn values(setting: &Setting) -> Vec<(&'static str, String)> {
-    let mut values = vec![
-        ("queue/scheduler", setting.scheduler_name()),
-        ("device/queue_depth", setting.depth.to_string()),
-    ];
+fn values(setting: &Setting, device: &Device) -> Vec<(&'static str, String)> {
+    let mut values = vec![("queue/scheduler", setting.scheduler_name())];
+    if device.has_depth {
+        values.push(("device/queue_depth", setting.depth.to_string()));
+    }
     if let Some(Bytes(bytes)) = setting.read_ahead {
         values.push(("queue/read_ahead_kb", (bytes >> 10).to_string()));
     }
@@ -44,7 +47,7 @@ fn values(setting: &Setting) -> Vec<(&'static str, String)> {
 pub fn set(setting: &Setting, device: &Device) -> String {
     let one =
         |(key, value): (&str, String)| format!("echo {value} > /sys/block/{}/{key}", device.name);
-    values(setting)
+    values(setting, device)
         .into_iter()
         .map(one)
         .collect::<Vec<_>>()
@@ -53,9 +56,18 @@ pub fn set(setting: &Setting, device: &Device) -> String {
 
 /// Shell command that keeps the setting over reboots.
 pub fn keep(setting: &Setting, device: &Device) -> String {
-    let serial = device.serial.as_deref().unwrap_or("SERIAL");
+    let is_plain = |serial: &&str| {
+        serial
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_.:".contains(c))
+    };
+    let serial = device
+        .serial
+        .as_deref()
+        .filter(is_plain)
+        .unwrap_or("SERIAL");
     let one = |(key, value): (&str, String)| format!(", ATTR{{{key}}}=\"{value}\"");
-    let attributes: String = values(setting).into_iter().map(one).collect();
+    let attributes: String = values(setting, device).into_iter().map(one).collect();
     format!(
         "echo 'ACTION==\"add|change\", SUBSYSTEM==\"block\", ENV{{DEVTYPE}}==\"disk\", ENV{{ID_SERIAL}}==\"{serial}\"{attributes}' > {RULES}"
     )
@@ -77,12 +89,20 @@ pub fn configuration(setting: &Setting, roles: &[Role], profile: &str, device: &
         text.push_str(&format!("gate = \"{}\"\n", setting.gate));
     }
     text.push_str(&format!("belief = \"{profile}\"\n"));
+    let mut names: Vec<String> = Vec::new();
     for role in roles {
-        let name: String = role
-            .name
-            .chars()
-            .map(|c| if c.is_alphanumeric() { c } else { '-' })
-            .collect();
+        let word = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let name: String = role.name.chars().map(word).collect();
+        let name = match name.trim_matches('-') {
+            "" => "clients".to_owned(),
+            name => name.to_owned(),
+        };
+        let alike = names.iter().filter(|other| **other == name).count();
+        names.push(name.clone());
+        let name = match alike {
+            0 => name,
+            more => format!("{name}-{}", more + 1),
+        };
         text.push_str(&format!("\n[[disk.export]]\nname = \"{name}\"\n"));
         if role.class != Class::default() {
             text.push_str(&format!("class = \"{}\"\n", role.class));

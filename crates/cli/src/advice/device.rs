@@ -67,6 +67,7 @@ impl Device {
             name: name.to_owned(),
             serial: serial.map(str::to_owned),
             doubt,
+            has_depth: sysfs.join(name).join("device/queue_depth").exists(),
         }
     }
 
@@ -89,10 +90,14 @@ impl Device {
         let chosen = schedulers
             .split_whitespace()
             .find_map(|name| name.strip_prefix('[')?.strip_suffix(']'));
-        let setting = today(&format!("{}@{depth}", chosen.unwrap_or("none")));
-        setting
-            .map(Some)
-            .map_err(|fault| fault.of(&format!("{}: its scheduler is not simulated", self.name)))
+        let name = chosen.unwrap_or("none");
+        let setting = today(&format!("{name}@{depth}")).map_err(|_| {
+            Fault::Input(format!(
+                "{}: its scheduler {name} is not simulated; name another one in its place, as in --today mq-deadline@{depth}",
+                self.name
+            ))
+        });
+        setting.map(Some)
     }
 }
 
@@ -169,7 +174,7 @@ mod tests {
         ]);
         let error = device.today_below(&folder).unwrap_err().to_string();
         assert!(
-            error.contains("sdb: its scheduler is not simulated"),
+            error.contains("sdb: its scheduler kyber is not simulated"),
             "{error}"
         );
     }

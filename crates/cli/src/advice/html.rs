@@ -2,7 +2,8 @@
 
 use super::commands::{Device, configuration, keep, set, undo};
 use super::text::{
-    NOT_TRIED, beside_fio, gains, is_like_linux, rate, scan_text, side, sure, time, with_headtime,
+    NOT_TRIED, beside_fio, gains, is_like_linux, of_served, rate, scan_text, side, sure, time,
+    with_headtime,
 };
 use headtime_lab::advice::{Advice, Pick, Tried};
 use headtime_lab::fio::MeasuredJob;
@@ -62,7 +63,7 @@ struct RoleCurves<'a> {
 }
 
 /// The whole page.
-pub fn page(advice: &Advice, measured: &[MeasuredJob], device: &Device) -> String {
+pub fn page(advice: &Advice, measured: &[MeasuredJob], device: &Device, belief: &str) -> String {
     let title = advice.title.as_deref().unwrap_or("A load");
     let mut body = String::new();
     let mut put = |text: String| {
@@ -93,7 +94,7 @@ pub fn page(advice: &Advice, measured: &[MeasuredJob], device: &Device) -> Strin
     }
     put("<div class=cards>".to_owned());
     put(linux(advice, device));
-    put(headtime(advice, device));
+    put(headtime(advice, device, belief));
     put("</div>".to_owned());
     put("<h2>How long requests take</h2>\n<p class=faint>Share of requests that were done within a time. Drag to zoom, double-click to go back.</p>".to_owned());
     for (at, role) in advice.roles.iter().enumerate() {
@@ -105,8 +106,8 @@ pub fn page(advice: &Advice, measured: &[MeasuredJob], device: &Device) -> Strin
     put(all_settings(advice));
     put(changes(advice));
     let data = serde_json::to_string(&curves(advice)).expect("numbers and texts are JSON");
-    // Within a script element only this sequence could end the element.
-    let data = data.replace("</", "<\\/");
+    // No text can end or nest the script element.
+    let data = data.replace('<', "\\u003c");
     format!(
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
          <title>{}</title>\n<style>\n{UPLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<button id=theme>light / dark</button>\n{body}\
@@ -221,9 +222,9 @@ fn pick_rows(advice: &Advice, tried: &Tried) -> String {
             rate(role, was),
             class(is.speed >= was.speed),
             rate(role, is),
-            time(was.p99_ms),
-            class(is.p99_ms <= was.p99_ms),
-            time(is.p99_ms)
+            of_served(was, was.p99_ms),
+            class(is.speed > 0.0 && (was.speed <= 0.0 || is.p99_ms <= was.p99_ms)),
+            of_served(is, is.p99_ms)
         );
     }
     rows + "</table>"
@@ -255,7 +256,7 @@ fn linux(advice: &Advice, device: &Device) -> String {
     text + &how_sure(advice, &advice.linux) + "</div>"
 }
 
-fn headtime(advice: &Advice, device: &Device) -> String {
+fn headtime(advice: &Advice, device: &Device, belief: &str) -> String {
     let tried = &advice.tried[advice.headtime.tried];
     let mut text = format!(
         "<div class=card><h2>With Headtime in front</h2><p>{}.</p>{}<pre>{}</pre>",
@@ -264,7 +265,7 @@ fn headtime(advice: &Advice, device: &Device) -> String {
         escaped(&configuration(
             &tried.setting,
             &advice.roles,
-            &advice.drive,
+            belief,
             device
         ))
     );
@@ -311,8 +312,8 @@ fn all_settings(advice: &Advice) -> String {
                 text,
                 "<td>{}<td>{}<td>{}<td>{}",
                 rate(role, run),
-                time(run.p50_ms),
-                time(run.p99_ms),
+                of_served(run, run.p50_ms),
+                of_served(run, run.p99_ms),
                 time(run.worst_ms)
             );
         }

@@ -26,9 +26,18 @@ pub(super) fn time(ms: f64) -> String {
     }
 }
 
+/// A response time, or the age of the oldest request if none was served.
+pub(super) fn of_served(run: &RoleRun, ms: f64) -> String {
+    match run.speed > 0.0 {
+        true => time(ms),
+        false => format!("> {}", time(run.worst_ms)),
+    }
+}
+
 /// Rate of a role in its unit.
 pub(super) fn rate(role: &Role, run: &RoleRun) -> String {
     match role.measure {
+        _ if run.speed <= 0.0 => "none".to_owned(),
         Measure::Program => format!("{} MB/s", short(run.mb_s)),
         _ if run.iops > 0.0 && run.mb_s / run.iops > 0.1 => format!("{} MB/s", short(run.mb_s)),
         _ => format!("{}/s", short(run.iops)),
@@ -62,8 +71,8 @@ pub fn text(
     };
     let of: [(&'static str, &dyn Fn(&Role, &RoleRun) -> String); 3] = [
         ("served", &rate),
-        ("median", &|_, run| time(run.p50_ms)),
-        ("slowest 1 %", &|_, run| time(run.p99_ms)),
+        ("median", &|_, run| of_served(run, run.p50_ms)),
+        ("slowest 1 %", &|_, run| of_served(run, run.p99_ms)),
     ];
     for (group, show) in of {
         for (at, (name, _)) in settings.iter().enumerate() {
@@ -160,11 +169,12 @@ pub(super) const NOT_TRIED: &str = "kyber, nr_requests";
 pub(super) fn scan_text(mb_s: f64, days: f64, cost: f64) -> String {
     let cost = 100.0 * (1.0 - cost);
     let cost = match cost < 1.0 {
-        true => "at less than 1 % of the others' speed".to_owned(),
-        false => format!("at {cost:.0} % of the others' speed"),
+        true => "which costs the others less than 1 %".to_owned(),
+        false => format!("which costs the others {cost:.0} %"),
     };
     if mb_s < 0.1 {
-        return "a scan of the disk finds no gaps beside this load".to_owned();
+        return "a scan finds hardly any gaps on the head's way; in idle time it can read more"
+            .to_owned();
     }
     let long = match days {
         days if days < 1.5 => format!("{:.0} hours", 24.0 * days),
@@ -186,7 +196,16 @@ fn who_waits(advice: &Advice) -> String {
     let total = |waits: &Waits| waits.served_ms.iter().sum::<f64>() + waits.held_ms;
     let wait = |at: usize, waits: &Waits| total(waits) - waits.served_ms[at];
     let slowest = slowest.max_by(|(a, one), (b, other)| wait(*a, one).total_cmp(&wait(*b, other)));
-    let Some((at, waits)) = slowest.filter(|_| advice.roles.len() > 1) else {
+    let starved = advice.roles.iter().zip(&advice.tried[0].roles);
+    let starved = starved.filter(|(_, run)| run.speed <= 0.0);
+    if let Some((role, run)) = starved.max_by(|(_, a), (_, b)| a.worst_ms.total_cmp(&b.worst_ms)) {
+        return format!(
+            " No request of {} is served; the oldest waits for {}.",
+            role.name,
+            time(run.worst_ms)
+        );
+    }
+    let Some((at, waits)) = slowest else {
         return String::new();
     };
     let mut parts: Vec<(f64, String)> = waits
@@ -194,7 +213,7 @@ fn who_waits(advice: &Advice) -> String {
         .iter()
         .enumerate()
         .map(|(of, ms)| match of == at {
-            true => (*ms, format!("{} its own requests are served", time(*ms))),
+            true => (*ms, format!("{} its own requests", time(*ms))),
             false => (*ms, format!("{} {}", time(*ms), advice.roles[of].name)),
         })
         .collect();
@@ -216,7 +235,8 @@ pub(super) fn gains(advice: &Advice, runs: &[RoleRun]) -> String {
     let one = |((role, run), today): ((&Role, &RoleRun), &RoleRun)| {
         let ratio = run.speed / today.speed;
         match role.measure {
-            _ if today.speed <= 0.0 => format!("{} is served at all", role.name),
+            _ if run.speed <= 0.0 => format!("{} starves", role.name),
+            _ if today.speed <= 0.0 => format!("{} no longer starves", role.name),
             Measure::Response => {
                 format!("{} waits {} times as long", role.name, short(1.0 / ratio))
             }
@@ -230,15 +250,15 @@ pub(super) fn gains(advice: &Advice, runs: &[RoleRun]) -> String {
 /// Says how sure a recommendation is, and what it hangs on.
 pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
     let runs = format!(
-        "{} other seeds and {} changes of the drive or the load",
+        "{} seeds and {} changes of the drive or the load",
         advice.seeds,
         advice.changes.len()
     );
     let mut text = match pick.is_today {
         true => format!("in {runs}, no other setting of Linux was better all the time"),
-        false if pick.worse_if.is_empty() => format!("better than today in all of {runs}"),
+        false if pick.worse_if.is_empty() => format!("no worse than today in all of {runs}"),
         false => format!(
-            "better than today in {:.0} % of {runs}",
+            "no worse than today in {:.0} % of {runs}",
             pick.better_percent
         ),
     };

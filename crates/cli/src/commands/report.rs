@@ -28,6 +28,8 @@ use std::path::{Path, PathBuf};
 
 /// The kernel's buffer of a recording, for each processor: that of `trace record`.
 const BUFFER: Bytes = Bytes(8 << 20);
+/// Requests of a trace that are replayed if no number is given.
+const MOST: u64 = 50_000;
 /// Most roles that are made by the names of processes.
 const ROLES: usize = 5;
 /// Setting of a disk of which nothing is known: Linux's for a SATA disk.
@@ -37,6 +39,15 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
     // The file is opened first, since a long answer that cannot be written is wasted.
     let mut page_file = args.out.as_deref().map(page_file).transpose()?;
     let device = device(&args)?;
+    if args.profile.is_none() && (device.is_some() || args.like.is_some()) {
+        return Err(no_drive());
+    }
+    // A wrong setting is an error before a recording of minutes.
+    let of_device = match (&args.today, &device) {
+        (None, Some((_, device))) => device.today()?,
+        _ => None,
+    };
+    let is_assumed = args.today.is_none() && of_device.is_none();
     let Load {
         mut table,
         place,
@@ -55,9 +66,7 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
         );
     }
     if table.at("drive.profile").is_none() {
-        return Err(Fault::Usage(
-            "no drive is given; give --profile NAME|FILE, or its size and speed, as in --profile 18TB-7200".to_owned(),
-        ));
+        return Err(no_drive());
     }
     if let Some(seed) = args.seed {
         set(&mut table, "--seed", "seed", Value::Integer(seed as i64));
@@ -70,12 +79,22 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
     );
     set_all(&mut table, &args.set)?;
     let load = Scenario::from_table(&table, place).map_err(Fault::from)?;
-    let of_device = device.as_ref().map(Device::today).transpose()?.flatten();
     let now = match args.today.or(of_device) {
         Some(today) => today,
         None => today(TODAY)?,
     };
     let device = device.unwrap_or_default();
+    if is_assumed {
+        context.note(&format!(
+            "today's setting is taken as {TODAY}; --today names another"
+        ));
+    }
+    // A file is named by its whole path, so that a server anywhere finds it.
+    let belief = load.drives[0].profile.clone();
+    let belief = match Path::new(&belief).exists() {
+        true => std::path::absolute(&belief).map_or(belief, |path| path.display().to_string()),
+        false => belief,
+    };
     let now = Setting {
         read_ahead: Setting::read_ahead_of(&load),
         ..now
@@ -105,11 +124,16 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
     };
     context.print(&answer)?;
     if let Some(file) = &mut page_file {
-        let html = page(&advice, &measured, &device);
+        let html = page(&advice, &measured, &device, &belief);
         let written = file.write_all(html.as_bytes());
         written.map_err(|error| Fault::writing(file.path(), &error))?;
     }
     page_file.map_or(Ok(()), Output::finish)
+}
+
+fn no_drive() -> Fault {
+    let problem = "no drive is given; give --profile NAME|FILE, or its size and speed, as in --profile 18TB-7200";
+    Fault::Usage(problem.to_owned())
 }
 
 /// The block device to record, if the load is one.
@@ -185,6 +209,12 @@ impl Load {
 
 /// Reads the load.
 fn load(args: &Report, context: &mut Context<'_>) -> Result<Load, Fault> {
+    if !args.role.is_empty() && args.like.is_some() {
+        return Err(Fault::Usage(
+            "--role groups the processes of a trace; a mix has names and classes of its own"
+                .to_owned(),
+        ));
+    }
     if let Some(name) = &args.like {
         let mix = Mix::find(name).expect("the command line allows only mixes that exist");
         return Ok(Load::of(mix.table()));
@@ -239,7 +269,8 @@ fn trace(
     let name = set_trace(&mut table, files, reading);
     let info = open_trace(files, reading)?.info();
     let total = info.total.requests();
-    let is_closed = info.responses.is_some() && info.with_process == total;
+    let completed = info.responses.as_ref().map_or(0, |spread| spread.count);
+    let is_closed = completed == total && info.with_process == total;
     let pace = match is_closed {
         true => "closed-per-process",
         false => "open",
@@ -261,6 +292,17 @@ fn trace(
         "trace.fit",
         Value::Text("wrap".to_owned()),
     );
+    if total > MOST && reading.first.is_none() {
+        context.note(&format!(
+            "the first {MOST} of {total} requests are replayed; --first takes another number"
+        ));
+        set(
+            &mut table,
+            "TRACE",
+            "trace.first",
+            Value::Integer(MOST as i64),
+        );
+    }
     let busiest = info.devices.iter().max_by_key(|one| one.figures.requests());
     if let Some(busiest) = busiest.filter(|_| info.devices.len() > 1) {
         let device = busiest.device.to_string();
@@ -288,23 +330,25 @@ fn trace(
     Ok((table, Place::Option("report".into())))
 }
 
-/// A role for each of the names with most requests, if processes have several names.
+/// A role for each of the names with most requests.
 fn roles_by_name(busiest: &[ProcessInfo]) -> Vec<String> {
-    let mut requests: BTreeMap<&str, u64> = BTreeMap::new();
+    // By name: requests, and numbers of processes.
+    let mut names: BTreeMap<String, (u64, Vec<String>)> = BTreeMap::new();
     for process in busiest {
         if let Some(name) = &process.name {
-            *requests.entry(name).or_default() += process.figures.requests();
+            // These letters mean something in the text of a role.
+            let name = name.replace([':', '=', ','], "-");
+            let (requests, numbers) = names.entry(name).or_default();
+            *requests += process.figures.requests();
+            numbers.push(process.process.to_string());
         }
     }
-    let roles = requests
-        .into_iter()
-        .map(|(name, requests)| (requests, format!("{name}={name}")));
+    let roles = names.into_iter();
+    let roles = roles
+        .map(|(name, (requests, numbers))| (requests, format!("{name}={}", numbers.join(","))));
     let mut roles: Vec<(u64, String)> = roles
         .filter(|(_, role)| role.parse::<RoleSpec>().is_ok())
         .collect();
-    if roles.len() < 2 {
-        return Vec::new();
-    }
     roles.sort_by(|(a, _), (b, _)| b.cmp(a));
     roles
         .into_iter()

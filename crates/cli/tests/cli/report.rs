@@ -46,7 +46,7 @@ fn the_answer_has_lines_to_set_to_keep_and_to_undo() {
         "/sys/block/sdX/queue/scheduler",
         "/sys/block/sdX/device/queue_depth",
         "  keep  echo 'ACTION==\"add|change\"",
-        "  undo  rm -f /etc/udev/rules.d/60-headtime.rules; echo mq-deadline",
+        "  undo  rm -f /etc/udev/rules.d/99-headtime.rules; echo mq-deadline",
         "A request of vm takes",
     ] {
         assert!(text.contains(wanted), "{wanted}: {text}");

@@ -17,7 +17,7 @@ pub struct Mix {
 pub const MIXES: [Mix; 5] = [
     Mix {
         name: "vm+scrub",
-        idea: "four virtual machines read 16 KiB at random beside a scrub with three reads of 1 MiB in the drive",
+        idea: "Four virtual machines read 16 KiB at random beside a scrub with three reads of 1 MiB in the drive",
         text: r#"
 [engine]
 merge_max = "1MiB"
@@ -37,7 +37,7 @@ first = "beginning"
     },
     Mix {
         name: "backup+web",
-        idea: "a backup reads files in sequence beside 25 small requests a second of a web server, a tenth of them writes",
+        idea: "A backup reads files in sequence beside 25 small requests a second of a web server, a tenth of them writes",
         text: r#"
 [[workload]]
 name = "web"
@@ -56,7 +56,7 @@ outstanding = 2
     },
     Mix {
         name: "parallel-readers",
-        idea: "six programs each read a file of their own in sequence, 128 KiB at a time",
+        idea: "Six programs each read a file of their own in sequence, 128 KiB at a time",
         text: r#"
 [[workload]]
 name = "readers"
@@ -68,7 +68,7 @@ think = "100us"
     },
     Mix {
         name: "rebuild",
-        idea: "a rebuild reads the disk in sequence with four reads of 512 KiB in the drive, beside eight clients of a database",
+        idea: "A rebuild reads the disk in sequence with four reads of 512 KiB in the drive, beside eight clients of a database",
         text: r#"
 [[workload]]
 name = "database"
@@ -87,7 +87,7 @@ first = "beginning"
     },
     Mix {
         name: "deadline",
-        idea: "a nightly job reads and writes in sequence and must end in time, beside two programs that copy files and three random readers",
+        idea: "A nightly job reads and writes in sequence and must end in time, beside two programs that copy files and three random readers",
         text: r#"
 [[workload]]
 name = "job"

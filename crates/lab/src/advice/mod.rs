@@ -98,7 +98,7 @@ pub struct Pick {
     pub is_today: bool,
     /// True if the setting is better than today's, and with Headtime also than the one for Linux, by more than 3 %.
     pub gains: bool,
-    /// Runs of the second round in which the setting was better than today's, in % of them; 100 if the setting is today's.
+    /// Runs of the second round in which the setting was no worse than today's by more than 1 %, in % of them.
     pub better_percent: f64,
     /// Changes under which today's setting is better, with the score of the recommended setting.
     pub worse_if: Vec<(String, f64)>,

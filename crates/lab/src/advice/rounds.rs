@@ -21,6 +21,8 @@ use headtime_workload::Pacing;
 const FINALISTS: usize = 4;
 /// Ratio of scores within which two settings count as equal.
 const EQUAL: f64 = 1.03;
+/// Least score of a run that is no worse than today's: runs of one setting with other seeds differ by more.
+const NO_WORSE: f64 = 0.99;
 /// Ratio of scores beyond which a recommendation is beaten.
 const BEATEN: f64 = 1.1;
 /// Weight of roles of class idle, beside 1 of all others.
@@ -33,6 +35,10 @@ const REQUESTS: u64 = 20_000;
 const SHORTEST: Nanos = Nanos::from_secs(10);
 /// Block of the scan in gaps: that of a scrub.
 const SCAN_BLOCK: Bytes = Bytes(64 << 10);
+/// Longest measured part of a run. Rare requests give no better answer in ten times as long.
+const LONGEST: Nanos = Nanos::from_secs(300);
+/// Requests of a run under today's setting below which the answer is doubtful.
+const FEW: u64 = 100;
 /// Most points of a curve of response times.
 const POINTS: usize = 200;
 
@@ -51,6 +57,12 @@ struct Task {
 /// If the load does not run on the drive under today's setting. Other settings that do not run are left out.
 pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
     let mut load = question.load.clone();
+    let cluster =
+        matches!(&load.workload, Workload::Programs(programs) if programs.cluster.is_some());
+    if load.array.is_some() || cluster {
+        let problem = "a report is about one disk; leave out [array] or [cluster]";
+        return Err(Fault::Input(problem.to_owned()));
+    }
     load.run.repeats = 1;
     load.freeblock = None;
     let first_seed = load.seed;
@@ -92,10 +104,19 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         let mut of_side: Vec<usize> = (1..settings.len())
             .filter(|at| settings[*at].side == side && scores[*at].is_some())
             .collect();
+        let score = |at: usize| scores[at].unwrap_or_default();
+        let best = of_side.iter().map(|at| score(*at)).fold(0.0, f64::max);
+        // Among equals those that change least go on.
         of_side.sort_by(|a, b| {
-            scores[*b]
-                .partial_cmp(&scores[*a])
-                .expect("scores are numbers")
+            let is_less = |at: usize| score(at) * EQUAL < best;
+            let (less, other) = (is_less(*a), is_less(*b));
+            let order = less.cmp(&other).then_with(|| match less {
+                true => score(*b).total_cmp(&score(*a)),
+                false => settings[*a]
+                    .distance(&settings[0])
+                    .cmp(&settings[*b].distance(&settings[0])),
+            });
+            order.then(score(*b).total_cmp(&score(*a)))
         });
         finalists.extend(of_side.into_iter().take(FINALISTS));
     }
@@ -177,6 +198,12 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         }
     }
     let mut notes = recorded.prepared.notes.clone();
+    if recorded.run.requests < FEW {
+        notes.push(format!(
+            "the load has {} requests, too few for a sure answer",
+            recorded.run.requests
+        ));
+    }
     if let Workload::Replay(replay) = &load.workload {
         let lacks = |role: &&RoleSpec| roles.iter().all(|there| there.name != role.name);
         let lacking = replay.roles.iter().filter(lacks);
@@ -246,12 +273,12 @@ fn shorten(load: &mut Scenario, run: &Run) -> bool {
     let Workload::Synthetic(_) = &load.workload else {
         return false;
     };
-    let Some(duration) = load.run.duration.filter(|_| run.requests > REQUESTS) else {
+    let Some(duration) = load.run.duration else {
         return false;
     };
     let measured = duration.saturating_sub(load.run.warm_up);
-    let part = REQUESTS as f64 / run.requests as f64;
-    let wanted = Nanos::from_millis_f64(measured.as_millis_f64() * part).max(SHORTEST);
+    let part = REQUESTS as f64 / run.requests.max(1) as f64;
+    let wanted = Nanos::from_millis_f64(measured.as_millis_f64() * part).clamp(SHORTEST, LONGEST);
     load.run.duration = Some(load.run.warm_up + wanted.min(measured));
     load.run.duration != Some(duration)
 }
@@ -497,7 +524,7 @@ fn pick(
     let (mut better, mut worse_if, mut beaten_if) = (0, Vec::new(), Vec::new());
     for (case, of) in cases.iter().enumerate() {
         let own = ratios[chosen][case].unwrap_or(LEAST);
-        if own >= 1.0 {
+        if own >= NO_WORSE {
             better += 1;
         } else {
             worse_if.push((name(of), own));
