@@ -44,6 +44,9 @@ pub(super) fn rate(role: &Role, run: &RoleRun) -> String {
     }
 }
 
+/// Text of a role's value in a run.
+type Show<'a> = &'a dyn Fn(&Role, &RoleRun) -> String;
+
 /// The whole text.
 pub fn text(
     advice: &Advice,
@@ -65,11 +68,11 @@ pub fn text(
         advice.roles.iter().map(|role| role.name.clone()),
     )];
     let settings = [("today", today), ("Linux", linux), ("Headtime", headtime)];
-    let cells = |show: &dyn Fn(&Role, &RoleRun) -> String, at: usize| {
+    let cells = |show: Show<'_>, at: usize| {
         let pairs = advice.roles.iter().zip(&settings[at].1.roles);
         pairs.map(|(role, run)| show(role, run)).collect::<Vec<_>>()
     };
-    let of: [(&'static str, &dyn Fn(&Role, &RoleRun) -> String); 3] = [
+    let of: [(&'static str, Show<'_>); 3] = [
         ("served", &rate),
         ("median", &|_, run| of_served(run, run.p50_ms)),
         ("slowest 1 %", &|_, run| of_served(run, run.p99_ms)),

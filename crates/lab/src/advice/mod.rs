@@ -117,6 +117,9 @@ pub struct GapScan {
     pub cost: f64,
 }
 
+/// Response times in ms, ascending, each with the share of requests that took no longer, 0 to 1.
+pub type Curve = Vec<(f64, f64)>;
+
 /// Answer to a question.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
@@ -132,15 +135,15 @@ pub struct Advice {
     pub tried: Vec<Tried>,
     /// Who waits for whom today, by role. Empty for several disks.
     pub waits: Vec<Waits>,
-    /// Response times of each role under today's setting and each recommended one: time in ms, share of the requests. By setting, by role.
-    pub curves: Vec<(usize, Vec<Vec<(f64, f64)>>)>,
+    /// Response times of each role, under today's setting and each recommended one: index in [`Advice::tried`], and curves by role.
+    pub curves: Vec<(usize, Vec<Curve>)>,
     /// Recommendation for Linux alone.
     pub linux: Pick,
     /// Recommendation with Headtime in front.
     pub headtime: Pick,
     /// Changes of the second round.
     pub changes: Vec<Change>,
-    /// Keys of the profile that are assumed and were not varied, for people.
+    /// Scan in gaps beside the load, if the load runs beside a scan.
     pub scan: Option<GapScan>,
     /// Seeds of the second round.
     pub seeds: u32,

@@ -3,7 +3,7 @@
 use super::assumed::{Change, changes};
 use super::settings::{Setting, Side, candidates};
 use super::waits::{Waits, waits};
-use super::{Advice, GapScan, Measure, Pick, Question, Role, RoleRun, Tried};
+use super::{Advice, Curve, GapScan, Measure, Pick, Question, Role, RoleRun, Tried};
 use crate::batch;
 use crate::execute::{Execution, Names, Sample, With, execute};
 use crate::fault::Fault;
@@ -341,7 +341,7 @@ impl Recorded {
     }
 
     /// Response times of each role in ms, ascending, with the share of requests that took no longer. At most [`POINTS`] of each role.
-    fn curves(&self, roles: usize) -> Vec<Vec<(f64, f64)>> {
+    fn curves(&self, roles: usize) -> Vec<Curve> {
         let curve = |role| {
             let own = self.samples.iter();
             let own = own.filter(|(of, one)| *of == role && one.done >= self.from());
