@@ -85,10 +85,14 @@
 
 mod config;
 mod drive;
+mod id;
 mod merging;
 mod order;
 mod queue;
+mod raise;
 mod raising;
+mod service;
+mod share;
 mod slot;
 
 #[cfg(test)]
@@ -103,11 +107,12 @@ use crate::sweep::Sweeps;
 use crate::waits::Waits;
 use crate::{Dispatch, Request, Scheduler, Tag, WaitStats};
 use alloc::vec::Vec;
-use drive::Drive;
+use drive::BfqDrive;
 use headtime_units::{Lba, Nanos, Sectors, Time};
-use queue::{Name, QueueId, Queues};
-use raising::Burst;
-use slot::{End, Slot};
+use id::{BfqQueueId, Name, since};
+use queue::BfqQueues;
+use raise::Burst;
+use slot::{BfqSlot, End};
 
 pub(crate) static INFO: PolicyInfo = PolicyInfo {
     name: "bfq",
@@ -132,18 +137,13 @@ const COMPLETION_WAIT: Nanos = Nanos::from_secs(1);
 /// Number of waits after a completion within which a queue comes back on time.
 const ON_TIME_WAITS: u64 = 3;
 
-/// Time from `earlier` to `now`.
-fn since(now: Time, earlier: Time) -> Nanos {
-    now.saturating_since(earlier)
-}
-
 /// Budget fair queueing; see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Bfq {
     config: BfqConfig,
-    sweeps: Sweeps<QueueId>,
-    queues: Queues,
-    slot: Option<Slot>,
+    sweeps: Sweeps<BfqQueueId>,
+    queues: BfqQueues,
+    slot: Option<BfqSlot>,
     /// Number of slots so far.
     slots: u64,
     /// Number of busy queues of each level.
@@ -153,10 +153,10 @@ pub struct Bfq {
     burst: Burst,
     /// Queue that later queues may merge into for good.
     elder: Option<Name>,
-    drive: Drive,
+    drive: BfqDrive,
     waits: Waits,
     /// The queue that the disk was last held for.
-    held_for: Option<QueueId>,
+    held_for: Option<BfqQueueId>,
 }
 
 impl Bfq {
@@ -178,14 +178,14 @@ impl Bfq {
         Bfq {
             config,
             sweeps: Sweeps::new(back, true),
-            queues: Queues::new(2 * budget / 3),
+            queues: BfqQueues::new(2 * budget / 3),
             slot: None,
             slots: 0,
             busy: [0; LEVELS],
             raised_busy: 0,
             burst: Burst::default(),
             elder: None,
-            drive: Drive::new(),
+            drive: BfqDrive::new(),
             waits: Waits::default(),
             held_for: None,
         }
@@ -196,10 +196,10 @@ impl Bfq {
     }
 
     /// Returns the own queue of the request's process, which may be new.
-    fn own_queue(&mut self, now: Time, request: &Request) -> QueueId {
+    fn own_queue(&mut self, now: Time, request: &Request) -> BfqQueueId {
         let (level, process) = (Level::of(request.class), request.origin.process);
         if !request.is_sync() {
-            return QueueId::shared(level);
+            return BfqQueueId::shared(level);
         }
         self.queues.find(process, level).unwrap_or_else(|| {
             let budget = 2 * self.max_budget() / 3;
@@ -211,7 +211,7 @@ impl Bfq {
     }
 
     /// Returns the queue for a request of this queue's process: the own queue, or a shared queue.
-    fn queue_for(&mut self, now: Time, own: QueueId, start: Lba) -> QueueId {
+    fn queue_for(&mut self, now: Time, own: BfqQueueId, start: Lba) -> BfqQueueId {
         if !self.queues[own].is_sync() {
             return own;
         }
@@ -226,7 +226,7 @@ impl Bfq {
 
     /// Lets a queue that has got its first request wait for its turn, or gives the queue the disk at once
     /// (bfq_bfqq_handle_idle_busy_switch).
-    fn becomes_busy(&mut self, now: Time, id: QueueId, own: QueueId) {
+    fn becomes_busy(&mut self, now: Time, id: BfqQueueId, own: BfqQueueId) {
         let charge = self.next_charge(id).expect("it has a request");
         let was_raised = self.queues[id].raise.is_on;
         self.raise(now, id, own);
@@ -260,7 +260,7 @@ impl Bfq {
     }
 
     /// Hands out a request of the queue in service (bfq_dispatch_rq_from_bfqq).
-    fn hand_out(&mut self, now: Time, id: QueueId) -> Request {
+    fn hand_out(&mut self, now: Time, id: BfqQueueId) -> Request {
         let charge = self.next_charge(id).expect("it has a request");
         self.queues.serve(id, charge);
         let queue = &mut self.queues[id];
@@ -375,7 +375,7 @@ impl Scheduler for Bfq {
         let level = Level::of(new.class);
         let own = match new.is_sync() {
             true => self.queues.find(new.origin.process, level),
-            false => Some(QueueId::shared(level)),
+            false => Some(BfqQueueId::shared(level)),
         };
         // A queued request may be in a queue that its process no longer uses.
         let of_new = self.sweeps.pool.find(new.tag);

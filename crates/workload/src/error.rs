@@ -1,5 +1,6 @@
 //! Errors of reading a trace.
 
+use crate::names::escaped;
 use crate::{Compression, Format, Notes};
 use headtime_units::{Extent, Nanos, Sectors};
 use std::io;
@@ -294,18 +295,6 @@ pub(crate) fn shown(bytes: &[u8]) -> String {
     let mut text = escaped(cut);
     if bytes.len() > SHOWN_MAX {
         text.push_str("..");
-    }
-    text
-}
-
-/// Bytes of unknown origin as text of one line, without terminal escapes.
-pub(crate) fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for char in String::from_utf8_lossy(bytes).chars() {
-        match char {
-            '\'' | '"' | '\\' => text.push(char),
-            _ => text.extend(char.escape_debug()),
-        }
     }
     text
 }

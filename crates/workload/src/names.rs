@@ -1,6 +1,5 @@
 //! Names of processes.
 
-use crate::error::escaped;
 use std::collections::BTreeMap;
 
 /// Longest name of a process, in bytes. Linux's names have at most 15.
@@ -88,6 +87,18 @@ fn shown(name: &[u8]) -> String {
     let mut text = escaped(name);
     while text.len() > NAME_BYTES || text.ends_with(' ') {
         text.pop();
+    }
+    text
+}
+
+/// Bytes of unknown origin as text of one line, without terminal escapes.
+pub(crate) fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for char in String::from_utf8_lossy(bytes).chars() {
+        match char {
+            '\'' | '"' | '\\' => text.push(char),
+            _ => text.extend(char.escape_debug()),
+        }
     }
     text
 }

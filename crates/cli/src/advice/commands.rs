@@ -1,6 +1,6 @@
 //! Commands and files that set a recommendation.
 
-use headtime_lab::advice::{Role, Setting};
+use headtime_lab::advice::{DiskSetting, Role};
 use headtime_sched::Class;
 use headtime_units::Bytes;
 
@@ -32,7 +32,7 @@ impl Default for Device {
 const RULES: &str = "/etc/udev/rules.d/99-headtime.rules";
 
 /// Values of sysfs that a setting has, below the disk's directory.
-fn values(setting: &Setting, device: &Device) -> Vec<(&'static str, String)> {
+fn values(setting: &DiskSetting, device: &Device) -> Vec<(&'static str, String)> {
     let mut values = vec![("queue/scheduler", setting.scheduler_name())];
     if device.has_depth {
         values.push(("device/queue_depth", setting.depth.to_string()));
@@ -44,7 +44,7 @@ fn values(setting: &Setting, device: &Device) -> Vec<(&'static str, String)> {
 }
 
 /// Shell command that sets a disk.
-pub fn set(setting: &Setting, device: &Device) -> String {
+pub fn set(setting: &DiskSetting, device: &Device) -> String {
     let one =
         |(key, value): (&str, String)| format!("echo {value} > /sys/block/{}/{key}", device.name);
     values(setting, device)
@@ -55,7 +55,7 @@ pub fn set(setting: &Setting, device: &Device) -> String {
 }
 
 /// Shell command that keeps the setting over reboots.
-pub fn keep(setting: &Setting, device: &Device) -> String {
+pub fn keep(setting: &DiskSetting, device: &Device) -> String {
     let is_plain = |serial: &&str| {
         serial
             .chars()
@@ -74,12 +74,17 @@ pub fn keep(setting: &Setting, device: &Device) -> String {
 }
 
 /// Shell command that goes back to today's setting.
-pub fn undo(today: &Setting, device: &Device) -> String {
+pub fn undo(today: &DiskSetting, device: &Device) -> String {
     format!("rm -f {RULES}; {}", set(today, device))
 }
 
 /// Configuration of a Headtime server in front of the disk. Each role has an export.
-pub fn configuration(setting: &Setting, roles: &[Role], profile: &str, device: &Device) -> String {
+pub fn configuration(
+    setting: &DiskSetting,
+    roles: &[Role],
+    profile: &str,
+    device: &Device,
+) -> String {
     let name = &device.name;
     let mut text = format!(
         "[[disk]]\nname = \"{name}\"\ndevice = \"/dev/{name}\"\nscheduler = \"{}\"\ndepth = {}\n",

@@ -1,7 +1,7 @@
 //! What sysfs and udev know of a disk.
 
 use super::commands::Device;
-use headtime_lab::advice::{Setting, today};
+use headtime_lab::advice::{DiskSetting, today};
 use headtime_lab::fault::Fault;
 use std::fs;
 use std::path::Path;
@@ -76,11 +76,11 @@ impl Device {
     /// # Errors
     ///
     /// If the disk has a scheduler that is not simulated.
-    pub fn today(&self) -> Result<Option<Setting>, Fault> {
+    pub fn today(&self) -> Result<Option<DiskSetting>, Fault> {
         self.today_below(Path::new("/sys/block"))
     }
 
-    fn today_below(&self, sysfs: &Path) -> Result<Option<Setting>, Fault> {
+    fn today_below(&self, sysfs: &Path) -> Result<Option<DiskSetting>, Fault> {
         let value = |key: &str| text(&sysfs.join(&self.name).join(key));
         let (Some(schedulers), Some(depth)) =
             (value("queue/scheduler"), value("device/queue_depth"))

@@ -1,7 +1,7 @@
 //! Advice as lines for a terminal.
 
 use super::commands::{Device, keep, set, undo};
-use headtime_lab::advice::{Advice, Measure, Pick, Role, RoleRun, Side, Waits};
+use headtime_lab::advice::{Advice, Pick, Role, RoleRun, Side, SpeedMeasure, Waits};
 use headtime_lab::fio::MeasuredJob;
 use headtime_lab::output::{TableColumn, Terminal, table};
 
@@ -38,14 +38,14 @@ pub(super) fn of_served(run: &RoleRun, ms: f64) -> String {
 pub(super) fn rate(role: &Role, run: &RoleRun) -> String {
     match role.measure {
         _ if run.speed <= 0.0 => "none".to_owned(),
-        Measure::Program => format!("{} MB/s", short(run.mb_s)),
+        SpeedMeasure::Program => format!("{} MB/s", short(run.mb_s)),
         _ if run.iops > 0.0 && run.mb_s / run.iops > 0.1 => format!("{} MB/s", short(run.mb_s)),
         _ => format!("{}/s", short(run.iops)),
     }
 }
 
 /// Text of a role's value in a run.
-type Show<'a> = &'a dyn Fn(&Role, &RoleRun) -> String;
+type ShowRole<'a> = &'a dyn Fn(&Role, &RoleRun) -> String;
 
 /// The whole text.
 pub fn text(
@@ -68,11 +68,11 @@ pub fn text(
         advice.roles.iter().map(|role| role.name.clone()),
     )];
     let settings = [("today", today), ("Linux", linux), ("Headtime", headtime)];
-    let cells = |show: Show<'_>, at: usize| {
+    let cells = |show: ShowRole<'_>, at: usize| {
         let pairs = advice.roles.iter().zip(&settings[at].1.roles);
         pairs.map(|(role, run)| show(role, run)).collect::<Vec<_>>()
     };
-    let of: [(&'static str, Show<'_>); 3] = [
+    let of: [(&'static str, ShowRole<'_>); 3] = [
         ("served", &rate),
         ("median", &|_, run| of_served(run, run.p50_ms)),
         ("slowest 1 %", &|_, run| of_served(run, run.p99_ms)),
@@ -240,7 +240,7 @@ pub(super) fn gains(advice: &Advice, runs: &[RoleRun]) -> String {
         match role.measure {
             _ if run.speed <= 0.0 => format!("{} starves", role.name),
             _ if today.speed <= 0.0 => format!("{} no longer starves", role.name),
-            Measure::Response => {
+            SpeedMeasure::Response => {
                 format!("{} waits {} times as long", role.name, short(1.0 / ratio))
             }
             _ => format!("{} {} times as fast", role.name, short(ratio)),

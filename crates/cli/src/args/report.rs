@@ -2,7 +2,7 @@
 
 use super::ReadingOptions;
 use clap::Args;
-use headtime_lab::advice::{MIXES, Setting, today};
+use headtime_lab::advice::{DiskSetting, MIXES, today};
 use std::path::PathBuf;
 
 /// Arguments of `headtime report`.
@@ -34,7 +34,7 @@ pub struct Report {
     ///
     /// By default mq-deadline@32, or the values of a recorded device.
     #[arg(long, value_name = "SCHEDULER@DEPTH", value_parser = today_setting)]
-    pub today: Option<Setting>,
+    pub today: Option<DiskSetting>,
     /// Number of seeds in the second round
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub seeds: u32,
@@ -79,7 +79,7 @@ fn mix(text: &str) -> Result<String, String> {
     }
 }
 
-fn today_setting(text: &str) -> Result<Setting, String> {
+fn today_setting(text: &str) -> Result<DiskSetting, String> {
     today(text).map_err(|fault| fault.to_string())
 }
 

@@ -7,7 +7,7 @@ use crate::advice::{Device, page, text};
 use crate::args::{ReadingOptions, Record, Report, ReportFormat};
 use crate::progress::progress;
 use headtime_config::{Place, Table, Value};
-use headtime_lab::advice::{Mix, Question, Setting, advise, today};
+use headtime_lab::advice::{DiskSetting, Mix, Question, advise, today};
 use headtime_lab::execute::With;
 use headtime_lab::fault::Fault;
 use headtime_lab::files::Output;
@@ -95,8 +95,8 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
         true => std::path::absolute(&belief).map_or(belief, |path| path.display().to_string()),
         false => belief,
     };
-    let now = Setting {
-        read_ahead: Setting::read_ahead_of(&load),
+    let now = DiskSetting {
+        read_ahead: DiskSetting::read_ahead_of(&load),
         ..now
     };
     let question = Question {

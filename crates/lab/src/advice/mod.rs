@@ -11,7 +11,7 @@ mod waits;
 pub use assumed::Change;
 pub use mixes::{MIXES, Mix};
 pub use rounds::{advise, scores};
-pub use settings::{Setting, Side, today};
+pub use settings::{DiskSetting, Side, today};
 pub use waits::Waits;
 
 use crate::scenario::Scenario;
@@ -24,7 +24,7 @@ pub struct Question {
     /// Load and drive. Schedulers, depths and gates are not used.
     pub load: Scenario,
     /// Setting of the disk today.
-    pub today: Setting,
+    pub today: DiskSetting,
     /// Seeds of the second round, 1 to 100.
     pub seeds: u32,
     /// Runs made at a time; as many as there are processors if absent.
@@ -40,7 +40,7 @@ pub struct Role {
     #[serde(serialize_with = "class_name")]
     pub class: Class,
     /// Measure of the role's speed.
-    pub measure: Measure,
+    pub measure: SpeedMeasure,
 }
 
 fn class_name<S: serde::Serializer>(class: &Class, to: S) -> Result<S::Ok, S::Error> {
@@ -50,7 +50,7 @@ fn class_name<S: serde::Serializer>(class: &Class, to: S) -> Result<S::Ok, S::Er
 /// Measure of a role's speed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Measure {
+pub enum SpeedMeasure {
     /// Requests per second, if processes wait for answers.
     Requests,
     /// Inverse of the mean response time, if requests come at fixed times.
@@ -80,7 +80,7 @@ pub struct RoleRun {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Tried {
     /// The setting.
-    pub setting: Setting,
+    pub setting: DiskSetting,
     /// Results of each role, in the order of the roles: the first round's, or the mean over the seeds of the second.
     pub roles: Vec<RoleRun>,
     /// Weighted geometric mean of the speeds over today's: 1 is as today.

@@ -1,9 +1,9 @@
 //! The two rounds of runs, and the choice.
 
 use super::assumed::{Change, changes};
-use super::settings::{Setting, Side, candidates};
+use super::settings::{DiskSetting, Side, candidates};
 use super::waits::{Waits, waits};
-use super::{Advice, Curve, GapScan, Measure, Pick, Question, Role, RoleRun, Tried};
+use super::{Advice, Curve, GapScan, Pick, Question, Role, RoleRun, SpeedMeasure, Tried};
 use crate::batch;
 use crate::execute::{Execution, Names, Sample, With, execute};
 use crate::fault::Fault;
@@ -44,7 +44,7 @@ const POINTS: usize = 200;
 
 /// One run to make: index of the setting, index of the change, and seed.
 #[derive(Clone, Copy, Debug)]
-struct Task {
+struct RunTask {
     setting: usize,
     change: Option<usize>,
     seed: u64,
@@ -86,7 +86,7 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         jobs: question.jobs,
         with,
     };
-    let task = |setting| Task {
+    let task = |setting| RunTask {
         setting,
         change: None,
         seed: first_seed,
@@ -124,10 +124,10 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         .map(|more| (None, first_seed.wrapping_add(more)))
         .chain((0..changes.len()).map(|change| (Some(change), first_seed)))
         .collect();
-    let tasks: Vec<Task> = finalists
+    let tasks: Vec<RunTask> = finalists
         .iter()
         .flat_map(|setting| {
-            cases.iter().map(|(change, seed)| Task {
+            cases.iter().map(|(change, seed)| RunTask {
                 setting: *setting,
                 change: *change,
                 seed: *seed,
@@ -246,7 +246,7 @@ pub fn scores(
     jobs: Option<u16>,
     with: With<'_>,
 ) -> Result<Vec<Option<f64>>, Fault> {
-    let settings: Vec<Setting> = (advice.tried.iter())
+    let settings: Vec<DiskSetting> = (advice.tried.iter())
         .map(|tried| tried.setting.clone())
         .collect();
     let rounds = Rounds {
@@ -257,7 +257,7 @@ pub fn scores(
         jobs,
         with,
     };
-    let task = |setting| Task {
+    let task = |setting| RunTask {
         setting,
         change: None,
         seed: load.seed,
@@ -295,7 +295,7 @@ struct Recorded {
 /// Runs a load under a setting, and records its requests. Roles are those of `known`, or else those of the run.
 fn record(
     load: &Scenario,
-    setting: &Setting,
+    setting: &DiskSetting,
     known: Option<&[Role]>,
     with: With<'_>,
 ) -> Result<Recorded, Fault> {
@@ -370,15 +370,15 @@ fn roles(prepared: &Prepared, run: &Run) -> Vec<Role> {
                 Workload::Synthetic(groups) => {
                     let process = &groups[at].process;
                     let measure = match process.pacing {
-                        Pacing::Closed { .. } => Measure::Requests,
-                        Pacing::Open { .. } => Measure::Response,
+                        Pacing::Closed { .. } => SpeedMeasure::Requests,
+                        Pacing::Open { .. } => SpeedMeasure::Response,
                     };
                     (process.class, measure)
                 }
                 Workload::Replay(replay) => {
                     let measure = match replay.pace {
-                        Pace::Open(_) => Measure::Response,
-                        Pace::Closed(_) | Pace::ClosedPerProcess => Measure::Requests,
+                        Pace::Open(_) => SpeedMeasure::Response,
+                        Pace::Closed(_) | Pace::ClosedPerProcess => SpeedMeasure::Requests,
                     };
                     let role = replay.roles.iter().find(|role| role.name == named.name);
                     (role.map_or_else(Class::default, |role| role.class), measure)
@@ -388,7 +388,7 @@ fn roles(prepared: &Prepared, run: &Run) -> Vec<Role> {
                     let entry = entry.and_then(|entry| programs.entries.get(entry));
                     (
                         entry.map_or_else(Class::default, |entry| entry.class),
-                        Measure::Program,
+                        SpeedMeasure::Program,
                     )
                 }
             };
@@ -412,10 +412,10 @@ fn role_runs(roles: &[Role], run: &Run) -> Vec<RoleRun> {
         let (requests, unfinished) = (named.requests as f64, named.unfinished as f64);
         let mean = (requests * response.mean + waited) / (requests + unfinished).max(1.0);
         let speed = match role.measure {
-            Measure::Requests => named.iops,
-            Measure::Response if named.requests > 0 => 1e3 / mean.max(1e-6),
-            Measure::Response => 0.0,
-            Measure::Program => run.programs.get(at).map_or(0.0, |one| one.throughput_mb_s),
+            SpeedMeasure::Requests => named.iops,
+            SpeedMeasure::Response if named.requests > 0 => 1e3 / mean.max(1e-6),
+            SpeedMeasure::Response => 0.0,
+            SpeedMeasure::Program => run.programs.get(at).map_or(0.0, |one| one.throughput_mb_s),
         };
         RoleRun {
             speed,
@@ -491,7 +491,7 @@ fn mean_of_seeds(results: &[Option<Vec<RoleRun>>], seeds: u32) -> Vec<RoleRun> {
 }
 
 /// Place of the recommended setting among the finalists. Settings of one side compete; today's setting competes on the side of Linux.
-fn choose(finalists: &[usize], settings: &[Setting], means: &[f64], side: Side) -> usize {
+fn choose(finalists: &[usize], settings: &[DiskSetting], means: &[f64], side: Side) -> usize {
     let today = &settings[0];
     let of_side = (0..finalists.len()).filter(|place| settings[finalists[*place]].side == side);
     let of_side: Vec<usize> = of_side.collect();
@@ -510,7 +510,7 @@ fn choose(finalists: &[usize], settings: &[Setting], means: &[f64], side: Side) 
 fn pick(
     chosen: usize,
     finalists: &[usize],
-    settings: &[Setting],
+    settings: &[DiskSetting],
     ratios: &[Vec<Option<f64>>],
     cases: &[(Option<usize>, u64)],
     changes: &[Change],
@@ -549,7 +549,7 @@ fn pick(
 
 struct Rounds<'a> {
     load: &'a Scenario,
-    settings: &'a [Setting],
+    settings: &'a [DiskSetting],
     changes: &'a [Change],
     roles: &'a [Role],
     jobs: Option<u16>,
@@ -562,7 +562,7 @@ impl Rounds<'_> {
     /// # Errors
     ///
     /// [`Fault::Interrupted`].
-    fn run(&self, tasks: Vec<Task>) -> Result<Vec<Option<Vec<RoleRun>>>, Fault> {
+    fn run(&self, tasks: Vec<RunTask>) -> Result<Vec<Option<Vec<RoleRun>>>, Fault> {
         let progress = self.with.progress;
         progress.begin(tasks.len() as u64);
         let made = batch::all(self.jobs, tasks, |task| self.one(task))?;
@@ -575,7 +575,7 @@ impl Rounds<'_> {
         read.collect()
     }
 
-    fn one(&self, task: Task) -> Result<Vec<RoleRun>, Fault> {
+    fn one(&self, task: RunTask) -> Result<Vec<RoleRun>, Fault> {
         let mut scenario = self.settings[task.setting].applied(self.load);
         scenario.seed = task.seed;
         if let Some(change) = task.change {
@@ -602,7 +602,7 @@ impl Rounds<'_> {
 /// Runs a scan in gaps beside the load under a setting. A scan needs few commands in the drive.
 fn scan(
     rounds: &Rounds<'_>,
-    setting: &Setting,
+    setting: &DiskSetting,
     without: &Option<Vec<RoleRun>>,
 ) -> Result<Option<GapScan>, Fault> {
     let mut scenario = setting.applied(rounds.load);

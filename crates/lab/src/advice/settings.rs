@@ -21,7 +21,7 @@ pub enum Side {
 
 /// Setting of a disk.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Setting {
+pub struct DiskSetting {
     /// Where requests are scheduled.
     pub side: Side,
     /// The scheduler's text.
@@ -62,10 +62,10 @@ const GATES: [&str; 4] = ["depth", "head-time", "rsd:age_th=8", "rsd:age_th=30"]
 /// Gate that is tried if roles have different classes.
 const CLASSES: &str = "rsd-priority:age_th=8:ranks=1/2";
 
-impl Setting {
+impl DiskSetting {
     /// A setting of Linux.
-    pub fn linux(scheduler: Spec, depth: u32) -> Setting {
-        Setting {
+    pub fn linux(scheduler: Spec, depth: u32) -> DiskSetting {
+        DiskSetting {
             side: Side::Linux,
             scheduler,
             depth,
@@ -116,7 +116,7 @@ impl Setting {
     }
 
     /// Number of values in which two settings differ, and the distance of their depths in powers of two.
-    pub fn distance(&self, other: &Setting) -> (u32, u32) {
+    pub fn distance(&self, other: &DiskSetting) -> (u32, u32) {
         let differs = [
             self.side != other.side,
             self.scheduler != other.scheduler,
@@ -130,7 +130,7 @@ impl Setting {
 }
 
 /// `mq-deadline, 32 commands in the drive`
-impl fmt::Display for Setting {
+impl fmt::Display for DiskSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.scheduler_name();
         match self.gate == GateSpec::default() {
@@ -153,7 +153,7 @@ impl fmt::Display for Setting {
 /// # Errors
 ///
 /// If there is no such scheduler or depth.
-pub fn today(text: &str) -> Result<Setting, Fault> {
+pub fn today(text: &str) -> Result<DiskSetting, Fault> {
     let (name, depth) = match text.rsplit_once('@') {
         Some((name, depth)) => (name, depth),
         None => (text, "32"),
@@ -164,7 +164,7 @@ pub fn today(text: &str) -> Result<Setting, Fault> {
         Fault::Usage(format!("--today {text}: {problem}"))
     })?;
     let scheduler = spec(name).map_err(|fault| fault.of(&format!("--today {text}")))?;
-    Ok(Setting::linux(scheduler, depth))
+    Ok(DiskSetting::linux(scheduler, depth))
 }
 
 fn spec(name: &str) -> Result<Spec, Fault> {
@@ -177,7 +177,7 @@ fn spec(name: &str) -> Result<Spec, Fault> {
 /// # Errors
 ///
 /// Never: a test parses each text.
-pub fn candidates(load: &Scenario, classes: bool) -> Result<Vec<Setting>, Fault> {
+pub fn candidates(load: &Scenario, classes: bool) -> Result<Vec<DiskSetting>, Fault> {
     let caches = matches!(load.workload, Workload::Programs(_));
     let read_ahead: Vec<Option<Bytes>> = match caches {
         true => READ_AHEAD.into_iter().map(Some).collect(),
@@ -187,9 +187,9 @@ pub fn candidates(load: &Scenario, classes: bool) -> Result<Vec<Setting>, Fault>
     for name in LINUX {
         let scheduler = spec(name)?;
         for depth in DEPTHS {
-            all.extend(read_ahead.iter().map(|read_ahead| Setting {
+            all.extend(read_ahead.iter().map(|read_ahead| DiskSetting {
                 read_ahead: *read_ahead,
-                ..Setting::linux(scheduler.clone(), depth)
+                ..DiskSetting::linux(scheduler.clone(), depth)
             }));
         }
     }
@@ -198,11 +198,11 @@ pub fn candidates(load: &Scenario, classes: bool) -> Result<Vec<Setting>, Fault>
     let gates = gates.map_err(Fault::usage)?;
     for name in HEADTIME {
         let scheduler = spec(name)?;
-        let few = |depth| Setting {
+        let few = |depth| DiskSetting {
             side: Side::Headtime,
-            ..Setting::linux(scheduler.clone(), depth)
+            ..DiskSetting::linux(scheduler.clone(), depth)
         };
-        let deep = gates.iter().map(|gate| Setting {
+        let deep = gates.iter().map(|gate| DiskSetting {
             gate: gate.clone(),
             ..few(DEEP)
         });

@@ -15,14 +15,14 @@ pub struct MeasuredJob {
 }
 
 #[derive(Deserialize)]
-struct Output {
+struct FioOutput {
     #[serde(rename = "global options", default)]
     global: BTreeMap<String, String>,
-    jobs: Vec<Job>,
+    jobs: Vec<OutputJob>,
 }
 
 #[derive(Deserialize)]
-struct Job {
+struct OutputJob {
     jobname: String,
     #[serde(rename = "job options", default)]
     options: BTreeMap<String, String>,
@@ -67,7 +67,7 @@ pub fn job(text: &str) -> Result<(String, Vec<MeasuredJob>), String> {
     let start = text
         .find('{')
         .ok_or("is no output of fio: it has no JSON")?;
-    let mut outputs = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Output>();
+    let mut outputs = serde_json::Deserializer::from_str(&text[start..]).into_iter::<FioOutput>();
     let output = match outputs.next() {
         Some(Ok(output)) => output,
         Some(Err(error)) => return Err(format!("is no output of fio in JSON: {error}")),

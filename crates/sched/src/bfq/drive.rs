@@ -1,7 +1,7 @@
 //! The drive: its requests, its sequential rate, and the decision if it queues.
 
+use super::id::since;
 use super::queue::is_seek;
-use super::since;
 use crate::level::LEVELS;
 use headtime_units::{Extent, Lba, Nanos, Time};
 
@@ -29,7 +29,7 @@ const QUEUEING_SAMPLES: u64 = 32;
 
 /// Requests in the drive, its sequential rate, and the assumption if it queues.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Drive {
+pub(super) struct BfqDrive {
     /// Requests handed out that have not come back, by level.
     pub by_level: [u64; LEVELS],
     /// Estimate of the rate, in sectors per second.
@@ -48,12 +48,12 @@ pub(super) struct Drive {
     queue_peak: u64,
 }
 
-impl Drive {
+impl BfqDrive {
     /// Builds a drive before the first request, at two thirds of the reference rate.
-    pub fn new() -> Drive {
-        Drive {
+    pub fn new() -> BfqDrive {
+        BfqDrive {
             rate: REFERENCE * 2 / 3,
-            ..Drive::default()
+            ..BfqDrive::default()
         }
     }
 

@@ -1,8 +1,8 @@
 //! Processes that read one file together share a queue, so that the sweep serves their requests in order.
 
-use super::queue::{Name, QueueId};
+use super::Bfq;
+use super::id::{BfqQueueId, Name, since};
 use super::raising::BURST_GAP;
-use super::{Bfq, since};
 use crate::level::Level;
 use headtime_units::{Lba, Nanos, Time};
 
@@ -20,7 +20,7 @@ const ELDER: Nanos = Nanos::from_millis(600);
 
 impl Bfq {
     /// Notes a new queue. A queue that comes shortly after its elder, and has the same level, may merge into the elder.
-    pub(super) fn note_elder(&mut self, now: Time, id: QueueId) {
+    pub(super) fn note_elder(&mut self, now: Time, id: BfqQueueId) {
         let is_elder = |(elder, created): &Name| {
             since(now, *created) <= ELDER && self.queues[*elder].level == self.queues[id].level
         };
@@ -36,10 +36,10 @@ impl Bfq {
     pub(super) fn partner(
         &mut self,
         now: Time,
-        id: QueueId,
-        own: QueueId,
+        id: BfqQueueId,
+        own: BfqQueueId,
         start: Lba,
-    ) -> Option<QueueId> {
+    ) -> Option<BfqQueueId> {
         let queue = &mut self.queues[id];
         let is_old = |at: Time| since(now, at) > LATE;
         if id == own
@@ -66,7 +66,7 @@ impl Bfq {
             positions.last_before(start),
         );
         let waiting = [up, down].into_iter().flatten();
-        let waiting = waiting.map(|entry| (entry.lba, QueueId(entry.tag.0)));
+        let waiting = waiting.map(|entry| (entry.lba, BfqQueueId(entry.tag.0)));
         let waiting = waiting.min_by_key(|(lba, _)| lba.distance(start));
         let in_service = self.slot.map(|slot| (slot.last, slot.queue));
         let both = in_service.into_iter().chain(waiting);
@@ -77,7 +77,7 @@ impl Bfq {
     }
 
     /// Returns true if two queues may be of processes that read together.
-    fn may_share(&self, now: Time, id: QueueId, other: QueueId) -> bool {
+    fn may_share(&self, now: Time, id: BfqQueueId, other: BfqQueueId) -> bool {
         let (one, two) = (&self.queues[id], &self.queues[other]);
         id != other
             && one.level == two.level
@@ -90,13 +90,13 @@ impl Bfq {
     }
 
     /// Returns true if a queue has been served for too long to merge.
-    fn is_late(&self, now: Time, id: QueueId) -> bool {
+    fn is_late(&self, now: Time, id: BfqQueueId) -> bool {
         let first = self.queues[id].first_io;
         first.is_some_and(|first| since(now, first) > EARLY)
     }
 
     /// Merges a queue into another. Requests that are queued stay where they are.
-    pub(super) fn merge(&mut self, from: QueueId, into: QueueId) {
+    pub(super) fn merge(&mut self, from: BfqQueueId, into: BfqQueueId) {
         self.queues[from].merged_into = Some(into);
         self.queues[into].sharers += 1;
         let raise = self.queues[from].raise;
@@ -106,7 +106,7 @@ impl Bfq {
     }
 
     /// Gives a process its own queue back, if the queue that it shares has turned seeky (bfq_split_bfqq).
-    pub(super) fn split(&mut self, now: Time, own: QueueId) {
+    pub(super) fn split(&mut self, now: Time, own: BfqQueueId) {
         let shared = self.queues.target(own);
         if shared != own && self.queues[shared].splits && !self.queues[own].merged_for_good {
             let into = self.queues[own].merged_into.take();

@@ -3,14 +3,11 @@
 //! Virtual time of a class advances by the sectors served, divided by the sum of all weights. Each queue has a virtual
 //! start and finish. A queue is eligible if its start has come. The eligible queue with the smallest finish goes next.
 
-use super::queue::{QueueId, Queues};
-use super::since;
+use super::id::{BfqQueueId, since};
+use super::queue::BfqQueues;
+use super::share::{ClassShares, Virtual};
 use crate::level::Level;
-use alloc::vec::Vec;
 use headtime_units::{Nanos, Time};
-
-/// Sectors per unit of weight, in units of 2⁻²² sectors.
-type Virtual = u128;
 
 /// Longest time between turns of the idle class, while that class has requests.
 const IDLE_CLASS_TURN: Nanos = Nanos::from_millis(200);
@@ -20,50 +17,18 @@ fn delta(sectors: u64, weight: u64) -> Virtual {
     (Virtual::from(sectors) << 22) / Virtual::from(weight)
 }
 
-/// Virtual times and budget of a queue.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Share {
-    start: Virtual,
-    finish: Virtual,
-    /// Share of the queue in the weights of its class; 0 for a queue without requests whose finish has passed.
-    pub weight: u64,
-    /// Sectors that the queue may be served in a slot.
-    pub budget: u64,
-    /// Sectors charged in this slot. The number stays after a slot that ended for lack of requests.
-    pub served: u64,
-}
-
-impl Share {
-    /// Returns the rest of the budget.
-    pub fn left(&self) -> u64 {
-        self.budget.saturating_sub(self.served)
-    }
-}
-
-/// The queues of one class that wait or rest.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Class {
-    now: Virtual,
-    /// Sum of the weights of the queues that wait, rest or are in service.
-    weights: u64,
-    /// Queues that wait for their turn, in order of insertion.
-    waiting: Vec<QueueId>,
-    /// Queues without requests whose finish is to come.
-    resting: Vec<QueueId>,
-}
-
-impl Queues {
-    fn class(&mut self, id: QueueId) -> &mut Class {
+impl BfqQueues {
+    fn class(&mut self, id: BfqQueueId) -> &mut ClassShares {
         let level = self[id].level;
         &mut self.classes[level.index()]
     }
 
     /// Makes a queue count with its weight of now. Virtual times that the queue has stay as they are.
-    pub fn weigh(&mut self, id: QueueId) {
+    pub fn weigh(&mut self, id: BfqQueueId) {
         self.set_weight(id, self[id].weight());
     }
 
-    fn set_weight(&mut self, id: QueueId, weight: u64) {
+    fn set_weight(&mut self, id: BfqQueueId, weight: u64) {
         let before = core::mem::replace(&mut self[id].share.weight, weight);
         let class = self.class(id);
         class.weights = class.weights - before + weight;
@@ -71,7 +36,7 @@ impl Queues {
 
     /// Lets a queue that has got a request wait for its turn. With `on_time`, the queue takes up where it left off, even
     /// if its class has gone on since. A raised queue does not bear the whole loss.
-    pub fn activate(&mut self, id: QueueId, on_time: bool) {
+    pub fn activate(&mut self, id: BfqQueueId, on_time: bool) {
         self.class(id).resting.retain(|other| *other != id);
         self.weigh(id);
         let now = self.class(id).now;
@@ -92,7 +57,7 @@ impl Queues {
     }
 
     /// Lets the queue in service, which has a new budget, wait for its next turn.
-    pub fn requeue(&mut self, id: QueueId) {
+    pub fn requeue(&mut self, id: BfqQueueId) {
         self.end_service(id);
         self.weigh(id);
         let share = &mut self[id].share;
@@ -102,7 +67,7 @@ impl Queues {
     }
 
     /// Notes that a queue has no more requests. Ends its service if `in_service`.
-    pub fn retire(&mut self, id: QueueId, in_service: bool) {
+    pub fn retire(&mut self, id: BfqQueueId, in_service: bool) {
         if in_service {
             self.end_service(id);
         }
@@ -113,14 +78,14 @@ impl Queues {
     }
 
     /// Makes a queue without requests not count.
-    pub fn give_back(&mut self, id: QueueId) {
+    pub fn give_back(&mut self, id: BfqQueueId) {
         self.class(id).resting.retain(|other| *other != id);
         self.set_weight(id, 0);
     }
 
     /// Chooses the next queue and takes it into service. Higher classes go first, but the idle class gets a turn after
     /// [`IDLE_CLASS_TURN`].
-    pub fn choose(&mut self, now: Time) -> Option<QueueId> {
+    pub fn choose(&mut self, now: Time) -> Option<BfqQueueId> {
         let idle = Level::Idle.index();
         let mut first = 0;
         if since(now, self.idle_class_turn) > IDLE_CLASS_TURN {
@@ -129,10 +94,10 @@ impl Queues {
                 first = idle;
             }
         }
-        let busy = |class: &Class| !class.waiting.is_empty();
+        let busy = |class: &ClassShares| !class.waiting.is_empty();
         let at = first + self.classes[first..].iter().position(busy)?;
         let waiting = || self.classes[at].waiting.iter().copied();
-        let start = |id: &QueueId| self[*id].share.start;
+        let start = |id: &BfqQueueId| self[*id].share.start;
         let earliest = waiting().map(|id| start(&id)).min()?;
         let now = self.classes[at].now.max(earliest);
         let eligible = waiting().filter(|id| start(id) <= now);
@@ -145,14 +110,14 @@ impl Queues {
     }
 
     /// Charges the queue in service for this number of sectors.
-    pub fn serve(&mut self, id: QueueId, sectors: u64) {
+    pub fn serve(&mut self, id: BfqQueueId, sectors: u64) {
         self[id].share.served += sectors;
         let class = self.class(id);
         class.now += delta(sectors, class.weights);
         self.forget(self[id].level.index());
     }
 
-    fn end_service(&mut self, id: QueueId) {
+    fn end_service(&mut self, id: BfqQueueId) {
         let share = &mut self[id].share;
         share.finish = share.start + delta(share.served, share.weight);
     }

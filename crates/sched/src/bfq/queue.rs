@@ -1,8 +1,8 @@
 //! The queues, by number and by process.
 
-use super::order::{Class, Share};
-use super::raising::Raise;
-use super::since;
+use super::id::{BfqQueueId, Name, since};
+use super::raise::Raise;
+use super::share::{ClassShares, Share};
 use crate::decayed::Decayed;
 use crate::level::{LEVELS, Level};
 use crate::sweep::Sweep;
@@ -12,17 +12,6 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 
 /// Number of queues that are remembered. Above this number, only queues in use are remembered.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
-
-/// Identifier of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct QueueId(pub u32);
-
-impl QueueId {
-    /// Returns the queue of all asynchronous requests of a class.
-    pub const fn shared(level: Level) -> QueueId {
-        QueueId(level as u32)
-    }
-}
 
 /// Distance in sectors above which a request is a seek.
 const SEEK: u64 = 800;
@@ -71,12 +60,9 @@ impl History {
     }
 }
 
-/// A queue and the time of its creation. A forgotten queue's identifier is used again, but not with its time.
-pub(super) type Name = (QueueId, Time);
-
 /// A queue: the synchronous requests of one process and class, or all asynchronous requests of a class.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct BfqQueue {
     /// Process of a synchronous queue.
     pub process: Option<u32>,
     pub level: Level,
@@ -101,7 +87,7 @@ pub(super) struct Queue {
     /// First hand-out since the queue last became busy.
     pub first_io: Option<Time>,
     /// Queue that gets the requests of this queue's process.
-    pub merged_into: Option<QueueId>,
+    pub merged_into: Option<BfqQueueId>,
     /// Number of queues that merged into this queue.
     pub sharers: u32,
     /// True if the processes that share the queue get their own queues back.
@@ -113,9 +99,15 @@ pub(super) struct Queue {
     pub split_at: Option<Time>,
 }
 
-impl Queue {
-    fn new(process: Option<u32>, level: Level, sweep: Sweep, now: Time, max_budget: u64) -> Queue {
-        Queue {
+impl BfqQueue {
+    fn new(
+        process: Option<u32>,
+        level: Level,
+        sweep: Sweep,
+        now: Time,
+        max_budget: u64,
+    ) -> BfqQueue {
+        BfqQueue {
             process,
             level,
             sweep,
@@ -127,7 +119,7 @@ impl Queue {
                 window_begin: now,
                 ..History::default()
             },
-            ..Queue::default()
+            ..BfqQueue::default()
         }
     }
 
@@ -176,21 +168,21 @@ impl Queue {
 
 /// All queues. The shared queues always exist.
 #[derive(Clone, Debug)]
-pub(super) struct Queues {
-    slots: Vec<Queue>,
-    by_process: SortedMap<(u32, Level), QueueId>,
-    pub classes: [Class; LEVELS],
+pub(super) struct BfqQueues {
+    slots: Vec<BfqQueue>,
+    by_process: SortedMap<(u32, Level), BfqQueueId>,
+    pub classes: [ClassShares; LEVELS],
     /// Time at which the idle class was last looked after.
     pub idle_class_turn: Time,
 }
 
-impl Queues {
+impl BfqQueues {
     /// Builds the shared queues, with this budget.
-    pub fn new(budget: u64) -> Queues {
+    pub fn new(budget: u64) -> BfqQueues {
         let shared = [Level::RealTime, Level::BestEffort, Level::Idle];
         let shared =
-            shared.map(|level| Queue::new(None, level, Sweep::new(None), Time::ZERO, budget));
-        Queues {
+            shared.map(|level| BfqQueue::new(None, level, Sweep::new(None), Time::ZERO, budget));
+        BfqQueues {
             slots: shared.into(),
             by_process: SortedMap::new(),
             classes: Default::default(),
@@ -199,17 +191,17 @@ impl Queues {
     }
 
     /// Returns the own queue of a process.
-    pub fn find(&self, process: u32, level: Level) -> Option<QueueId> {
+    pub fn find(&self, process: u32, level: Level) -> Option<BfqQueueId> {
         self.by_process.get(&(process, level))
     }
 
     /// Returns the queue of this name, unless the queue was forgotten.
-    pub fn named(&self, (id, created): Name) -> Option<QueueId> {
+    pub fn named(&self, (id, created): Name) -> Option<BfqQueueId> {
         (self[id].created == created).then_some(id)
     }
 
     /// Returns the queue that gets the requests of a queue's process.
-    pub fn target(&self, mut id: QueueId) -> QueueId {
+    pub fn target(&self, mut id: BfqQueueId) -> BfqQueueId {
         while let Some(into) = self[id].merged_into {
             id = into;
         }
@@ -217,18 +209,18 @@ impl Queues {
     }
 
     /// Adds the queue of a process. If too many are remembered, the queue that has been quiet for longest makes room.
-    pub fn add(&mut self, process: u32, level: Level, now: Time, max_budget: u64) -> QueueId {
+    pub fn add(&mut self, process: u32, level: Level, now: Time, max_budget: u64) -> BfqQueueId {
         let slot = match self.by_process.len() >= REMEMBERED_MAX {
             true => self.forget_one(),
             false => None,
         };
-        let id = slot.unwrap_or(QueueId(self.slots.len() as u32));
+        let id = slot.unwrap_or(BfqQueueId(self.slots.len() as u32));
         let name = (level != Level::Idle).then_some(Tag(id.0));
         let sweep = match slot {
             Some(id) => self[id].sweep.take(name),
             None => Sweep::new(name),
         };
-        let queue = Queue::new(Some(process), level, sweep, now, max_budget);
+        let queue = BfqQueue::new(Some(process), level, sweep, now, max_budget);
         match slot {
             Some(id) => self[id] = queue,
             None => self.slots.push(queue),
@@ -237,7 +229,7 @@ impl Queues {
         id
     }
 
-    fn forget_one(&mut self) -> Option<QueueId> {
+    fn forget_one(&mut self) -> Option<BfqQueueId> {
         let unused = self.by_process.iter().filter(|(_, id)| {
             let queue = &self[*id];
             !queue.busy && queue.in_drive == 0 && queue.sharers == 0
@@ -252,23 +244,23 @@ impl Queues {
     }
 
     /// Notes that a queue no longer shares the queue `into`.
-    pub fn leave(&mut self, into: QueueId) {
+    pub fn leave(&mut self, into: BfqQueueId) {
         let queue = &mut self[into];
         queue.sharers -= 1;
         queue.splits &= queue.sharers > 0;
     }
 }
 
-impl core::ops::Index<QueueId> for Queues {
-    type Output = Queue;
+impl core::ops::Index<BfqQueueId> for BfqQueues {
+    type Output = BfqQueue;
 
-    fn index(&self, id: QueueId) -> &Queue {
+    fn index(&self, id: BfqQueueId) -> &BfqQueue {
         &self.slots[id.0 as usize]
     }
 }
 
-impl core::ops::IndexMut<QueueId> for Queues {
-    fn index_mut(&mut self, id: QueueId) -> &mut Queue {
+impl core::ops::IndexMut<BfqQueueId> for BfqQueues {
+    fn index_mut(&mut self, id: BfqQueueId) -> &mut BfqQueue {
         &mut self.slots[id.0 as usize]
     }
 }

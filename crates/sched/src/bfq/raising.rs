@@ -1,13 +1,10 @@
 //! More weight for queues that are new, or were idle for long: they may belong to a user who waits.
 
-use super::queue::{Name, QueueId};
-use super::{Bfq, since};
+use super::Bfq;
+use super::id::{BfqQueueId, since};
+use super::raise::Raise;
 use crate::level::Level;
-use alloc::vec::Vec;
 use headtime_units::{Nanos, Time};
-
-/// Factor of the weight of a raised queue.
-const RAISED: u64 = 30;
 
 /// Sectors after which raising ends.
 const SERVED_MAX: u64 = 120_000;
@@ -24,33 +21,10 @@ pub(super) const BURST_GAP: Nanos = Nanos::from_millis(180);
 /// Number of queues of a large burst.
 const LARGE_BURST: usize = 8;
 
-/// Weight raising of a queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Raise {
-    pub is_on: bool,
-    pub until: Time,
-    /// Sectors served while raised.
-    pub served: u64,
-}
-
-impl Raise {
-    /// Factor of the weight.
-    pub fn factor(self) -> u64 {
-        if self.is_on { RAISED } else { 1 }
-    }
-}
-
-/// Queues that were created shortly after each other, up to a large burst.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Burst {
-    queues: Vec<Name>,
-    last: Time,
-}
-
 impl Bfq {
     /// Adds a new queue to the burst under way, or begins a burst with the queue. A burst begins only while no queue is
     /// busy (bfq_handle_burst).
-    pub(super) fn note_burst(&mut self, now: Time, id: QueueId) {
+    pub(super) fn note_burst(&mut self, now: Time, id: BfqQueueId) {
         let begins = self.busy_queues() == 0;
         let burst = &mut self.burst;
         if since(now, burst.last) > BURST_GAP {
@@ -74,7 +48,7 @@ impl Bfq {
 
     /// Begins, renews or ends raising of a queue that gets a request while not busy
     /// (bfq_update_bfqq_wr_on_rq_arrival). `own` is the own queue of the process.
-    pub(super) fn raise(&mut self, now: Time, id: QueueId, own: QueueId) {
+    pub(super) fn raise(&mut self, now: Time, id: BfqQueueId, own: BfqQueueId) {
         let for_good = self.queues[own].merged_for_good;
         let until = now.saturating_add(self.drive.raising());
         let queue = &mut self.queues[id];
@@ -102,7 +76,7 @@ impl Bfq {
 
     /// Ends raising of the queue in service if the time or the sectors are used up, or if the queue turned out to be
     /// one of a large burst (bfq_update_wr_data).
-    pub(super) fn end_raise(&mut self, now: Time, id: QueueId) {
+    pub(super) fn end_raise(&mut self, now: Time, id: BfqQueueId) {
         let queue = &self.queues[id];
         let raise = queue.raise;
         if queue.in_large_burst || now > raise.until || raise.served > SERVED_MAX {
@@ -112,7 +86,7 @@ impl Bfq {
     }
 
     /// Sets the raising of a queue, which may be busy. The weight in the order of queues follows with the next slot.
-    pub(super) fn set_raise(&mut self, id: QueueId, raise: Raise) {
+    pub(super) fn set_raise(&mut self, id: BfqQueueId, raise: Raise) {
         let queue = &mut self.queues[id];
         let before = core::mem::replace(&mut queue.raise, raise).is_on;
         if queue.busy {

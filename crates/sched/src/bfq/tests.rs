@@ -76,12 +76,12 @@ fn serve(sched: &mut Bfq, tag: u32, from: Time, to: Time) {
 }
 
 /// Returns the own queue of a process.
-fn queue(sched: &Bfq, process: u32) -> &queue::Queue {
+fn queue(sched: &Bfq, process: u32) -> &queue::BfqQueue {
     let id = sched.queues.find(process, Level::BestEffort);
     &sched.queues[id.expect("the process has come")]
 }
 
-fn queue_mut(sched: &mut Bfq, process: u32) -> &mut queue::Queue {
+fn queue_mut(sched: &mut Bfq, process: u32) -> &mut queue::BfqQueue {
     let id = sched.queues.find(process, Level::BestEffort);
     &mut sched.queues[id.expect("the process has come")]
 }

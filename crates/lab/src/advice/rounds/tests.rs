@@ -5,7 +5,7 @@ fn role(class: Class) -> Role {
     Role {
         name: "a".to_owned(),
         class,
-        measure: Measure::Requests,
+        measure: SpeedMeasure::Requests,
     }
 }
 
@@ -48,7 +48,7 @@ fn a_role_that_starves_today_gains_if_it_is_served() {
 #[test]
 fn among_equals_the_setting_that_changes_least_is_chosen() {
     let settings = ["mq-deadline@32", "noop@4", "mq-deadline@4", "mq-deadline@8"];
-    let settings: Vec<Setting> = settings.iter().map(|text| today(text).unwrap()).collect();
+    let settings: Vec<DiskSetting> = settings.iter().map(|text| today(text).unwrap()).collect();
     let finalists = [0, 1, 2, 3];
     let chosen = |means: [f64; 4]| choose(&finalists, &settings, &means, Side::Linux);
     assert_eq!(chosen([1.0, 2.0, 1.99, 1.98]), 3);
@@ -60,7 +60,7 @@ fn among_equals_the_setting_that_changes_least_is_chosen() {
 #[test]
 fn a_recommendation_says_under_which_changes_it_fails() {
     let settings = ["mq-deadline@32", "noop@4", "mq-deadline@4"];
-    let settings: Vec<Setting> = settings.iter().map(|text| today(text).unwrap()).collect();
+    let settings: Vec<DiskSetting> = settings.iter().map(|text| today(text).unwrap()).collect();
     // By finalist, by case: seeds 1 and 2.
     let ratios = [
         vec![Some(1.0), Some(1.0)],

@@ -140,13 +140,13 @@ fn asynchronous_sectors_count_three_times() {
     let mut sched = fair();
     sched.insert(at(0), write(0, 0, 0));
     assert_eq!(
-        sched.next_charge(QueueId::shared(Level::BestEffort)),
+        sched.next_charge(BfqQueueId::shared(Level::BestEffort)),
         Some(24)
     );
     // Not while several classes are busy.
     sched.insert(at(0), class(Class::REAL_TIME, read(1, 0, 0)));
     assert_eq!(
-        sched.next_charge(QueueId::shared(Level::BestEffort)),
+        sched.next_charge(BfqQueueId::shared(Level::BestEffort)),
         Some(8)
     );
 }

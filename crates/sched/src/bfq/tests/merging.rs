@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn id(sched: &Bfq, process: u32) -> QueueId {
+fn id(sched: &Bfq, process: u32) -> BfqQueueId {
     let id = sched.queues.find(process, Level::BestEffort);
     id.expect("the process has come")
 }

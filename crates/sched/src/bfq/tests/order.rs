@@ -4,22 +4,22 @@ use super::*;
 use proptest::prelude::*;
 
 /// Queues of processes with these numbers of a class.
-fn queues(levels: &[Level]) -> (Queues, Vec<QueueId>) {
-    let mut queues = Queues::new(0);
+fn queues(levels: &[Level]) -> (BfqQueues, Vec<BfqQueueId>) {
+    let mut queues = BfqQueues::new(0);
     let ids = levels.iter().zip(0..);
     let ids = ids.map(|(level, process)| queues.add(process, *level, Time::ZERO, 0));
-    let ids: Vec<QueueId> = ids.collect();
+    let ids: Vec<BfqQueueId> = ids.collect();
     (queues, ids)
 }
 
-fn activate(queues: &mut Queues, id: QueueId, budget: u64, on_time: bool) {
+fn activate(queues: &mut BfqQueues, id: BfqQueueId, budget: u64, on_time: bool) {
     queues[id].share.budget = budget;
     queues[id].share.served = 0;
     queues.activate(id, on_time);
 }
 
 /// Serves the next queue up to its budget, and requeues it. Returns the queue.
-fn turn(queues: &mut Queues) -> QueueId {
+fn turn(queues: &mut BfqQueues) -> BfqQueueId {
     let id = queues.choose(at(0)).expect("a queue waits");
     let budget = queues[id].share.budget;
     queues.serve(id, budget);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn id(process: u32, sched: &Bfq) -> QueueId {
+fn id(process: u32, sched: &Bfq) -> BfqQueueId {
     let id = sched.queues.find(process, Level::BestEffort);
     id.expect("the process has come")
 }
@@ -102,7 +102,7 @@ fn a_seeky_process_is_waited_for_if_no_other_is_busy_or_if_classes_differ() {
 fn a_raised_process_is_waited_for_20_ms_if_another_is_not_raised() {
     let mut sched = after_a_scan(fair());
     let raised = |sched: &mut Bfq, process| {
-        let raise = crate::bfq::raising::Raise {
+        let raise = crate::bfq::raise::Raise {
             is_on: true,
             ..Default::default()
         };
@@ -212,7 +212,7 @@ fn strict_guarantees_keep_one_request_in_the_drive() {
 #[test]
 fn a_queue_is_seeky_with_more_than_19_seeks_among_32_requests() {
     let seeky = |seeks: u64| {
-        let mut queue = queue::Queue::default();
+        let mut queue = queue::BfqQueue::default();
         let mut lba = 0;
         for number in 0..32 {
             lba += if number < seeks + 1 { 801 + 8 } else { 800 + 8 };
@@ -227,9 +227,9 @@ fn a_queue_is_seeky_with_more_than_19_seeks_among_32_requests() {
 fn a_queue_that_pauses_for_more_than_a_fifth_is_not_io_bound() {
     // Each period of 10 ms has a pause of this length.
     let bound = |pause: u64| {
-        let mut queue = queue::Queue {
+        let mut queue = queue::BfqQueue {
             is_known: true,
-            ..queue::Queue::default()
+            ..queue::BfqQueue::default()
         };
         for period in 0..100 {
             let now = at(10 * period);
@@ -243,7 +243,7 @@ fn a_queue_that_pauses_for_more_than_a_fifth_is_not_io_bound() {
 
 #[test]
 fn a_heavier_queue_takes_the_disk_and_one_on_time_only_from_its_like() {
-    let raised = crate::bfq::raising::Raise {
+    let raised = crate::bfq::raise::Raise {
         is_on: true,
         until: Time::LATEST,
         served: 0,
@@ -279,7 +279,7 @@ fn a_heavier_queue_takes_the_disk_and_one_on_time_only_from_its_like() {
 
 #[test]
 fn a_think_time_counts_no_more_than_two_waits() {
-    let mut queue = queue::Queue::default();
+    let mut queue = queue::BfqQueue::default();
     for _ in 0..60 {
         queue.observe(at(1_000), Extent::at(0, 8), Nanos::from_millis(8));
     }
