@@ -28,7 +28,7 @@ impl Default for Device {
     }
 }
 
-/// File of the rule that keeps a setting over reboots. Its name sorts behind 60-persistent-storage.rules, which set ID_SERIAL.
+/// File of the rule that keeps a setting over reboots. The rule runs after 60-persistent-storage.rules, which sets ID_SERIAL.
 const RULES: &str = "/etc/udev/rules.d/99-headtime.rules";
 
 /// Values of sysfs that a setting has, below the disk's directory.

@@ -1,4 +1,4 @@
-//! What sysfs and udev know of a disk.
+//! Model, serial number and setting of a disk, from sysfs and udev.
 
 use super::commands::Device;
 use headtime_lab::advice::{DiskSetting, today};

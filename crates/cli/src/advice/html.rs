@@ -143,7 +143,7 @@ fn rounded(value: f64) -> f64 {
     headtime_lab::report::round(value, 4)
 }
 
-/// Bars of what the disk does while requests of each role are under way.
+/// Bars: time of the disk for each role, during the requests of a role.
 fn waits(advice: &Advice) -> String {
     if advice.waits.is_empty() {
         return "<p>Requests of several disks are not recorded, so nothing is known of who waits for whom.</p>".to_owned();
@@ -339,7 +339,7 @@ fn changes(advice: &Advice) -> String {
 mod tests {
     use super::*;
 
-    /// The checksums are those of the released package.
+    /// Checksums of the released package.
     #[test]
     fn the_vendored_script_is_the_released_one() {
         let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/vendor/uplot");

@@ -126,7 +126,7 @@ pub fn text(
     lines.join("\n") + "\n"
 }
 
-/// Latencies that fio measured beside those of the model, a line for each job.
+/// Latencies that fio measured, and the model's: a line for each job.
 pub(super) fn beside_fio(advice: &Advice, measured: &[MeasuredJob]) -> Vec<String> {
     let model = advice.roles.iter().zip(&advice.tried[0].roles);
     let lines = model.filter_map(|(role, run)| {
@@ -152,7 +152,7 @@ pub(super) fn is_like_linux(advice: &Advice) -> bool {
         && linux.gate == headtime.gate
 }
 
-/// What Headtime's setting adds.
+/// Gain of Headtime's setting.
 pub(super) fn with_headtime(advice: &Advice) -> String {
     let tried = &advice.tried[advice.headtime.tried];
     if is_like_linux(advice) {
@@ -189,7 +189,7 @@ pub(super) fn scan_text(mb_s: f64, days: f64, cost: f64) -> String {
     )
 }
 
-/// Describes what a role's requests wait for.
+/// Describes the disk's work during the requests of the slowest role.
 fn who_waits(advice: &Advice) -> String {
     let slowest = advice
         .waits
@@ -250,7 +250,7 @@ pub(super) fn gains(advice: &Advice, runs: &[RoleRun]) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
-/// Says how sure a recommendation is, and what it hangs on.
+/// Share of runs in which a recommendation holds, and changes under which the recommendation fails.
 pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
     let runs = format!(
         "{} seeds and {} changes of the drive or the load",

@@ -26,13 +26,13 @@ use std::io::Write as _;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-/// The kernel's buffer of a recording, for each processor: that of `trace record`.
+/// Buffer of the kernel for each processor during a recording, as for `trace record`.
 const BUFFER: Bytes = Bytes(8 << 20);
 /// Requests of a trace that are replayed if no number is given.
 const MOST: u64 = 50_000;
 /// Most roles that are made by the names of processes.
 const ROLES: usize = 5;
-/// Setting of a disk of which nothing is known: Linux's for a SATA disk.
+/// Setting that is assumed if none is known: Linux's for a SATA disk.
 const TODAY: &str = "mq-deadline@32";
 
 pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Fault> {
