@@ -517,8 +517,8 @@ fn what_does_not_fit() {
         ("level = \"debug\"", "level = \"warn,tokio=debug\"", ""),
         (
             "scheduler = \"noop\"",
-            "scheduler = \"bfq\"",
-            "disk[1].scheduler: \"bfq\": there is no policy \"bfq\"",
+            "scheduler = \"kyber\"",
+            "disk[1].scheduler: \"kyber\": there is no policy \"kyber\"",
         ),
         (
             "format = \"json\"",
