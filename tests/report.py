@@ -54,7 +54,8 @@ class Browser:
 def page():
     headtime = os.environ.get("HEADTIME", "target/release/headtime")
     path = os.path.join(tempfile.mkdtemp(), "report.html")
-    drawn = ["report", "--like", "vm+scrub", "--profile", "exos-x18", "--seeds", "1", "--set", "run.duration=15s", "-o", path]
+    drawn = ["report", "--like", "vm+scrub", "--profile", "exos-x18", "--seeds", "1", "--set", "run.duration=15s",
+             "--set", "run.warm_up=2s", "-o", path]
     subprocess.run([headtime, *drawn], check=True, stdout=subprocess.DEVNULL)
     return path
 
@@ -74,9 +75,11 @@ def check(browser, path):
     assert wide <= 0, f"the page is {wide} pixels wider than the window"
     over = browser.of("/element", {"using": "css selector", "value": ".chart .u-over"})[KEY]
     browser.run("document.querySelector('.chart').scrollIntoView({block: 'center'})")
+    values = "return [...document.querySelectorAll('.chart .u-value')].map(value => value.textContent).join(' ')"
+    assert "%" not in browser.run(values), "the legend has values before the mouse comes"
     browser.drag(over, [40])
-    legend = browser.run("return document.querySelector('.chart .u-legend').textContent")
-    assert "%" in legend or "ms" in legend or " s" in legend, f"hover shows nothing: {legend}"
+    legend = browser.run(values)
+    assert "%" in legend and "s" in legend, f"hover shows no values: {legend}"
     before = browser.of("/element/" + over + "/screenshot", method="GET")
     browser.drag(over, [-100, 100])
     time.sleep(0.3)

@@ -220,6 +220,7 @@ fn each_mix_has_an_answer_and_the_same_question_the_same_answer() {
             ("drive.profile", "wd5000aaks"),
             ("schedulers", "noop"),
             ("run.duration", "9s"),
+            ("run.warm_up", "1s"),
         ] {
             let value = Value::Text(value.to_owned());
             table
@@ -240,5 +241,60 @@ fn each_mix_has_an_answer_and_the_same_question_the_same_answer() {
         let second = advice(&load, 1, &stock);
         let text = |advice: &Advice| serde_json::to_string(advice).unwrap();
         assert_eq!(text(&first), text(&second), "{}", mix.name);
+    }
+}
+
+#[test]
+fn no_setting_has_more_commands_in_the_drive_than_the_drive_takes() {
+    let (mut table, place) = mix(1, 3);
+    for (key, value) in [
+        ("drive.profile", "atlas10k"),
+        ("drive.override.queue.depth", "3"),
+    ] {
+        table.set("test", key, value).unwrap();
+    }
+    let load = Scenario::from_table(&table, place).unwrap();
+    let advice = advice(&load, 1, &Stock::default());
+    let depths: Vec<u32> = advice
+        .tried
+        .iter()
+        .map(|tried| tried.setting.depth)
+        .collect();
+    assert_eq!(depths.iter().max(), Some(&3), "{depths:?}");
+    assert!(
+        advice.notes[0].contains("takes 3 commands at a time"),
+        "{:?}",
+        advice.notes
+    );
+}
+
+#[test]
+fn a_load_of_several_disks_or_drives_is_refused() {
+    for (key, value, problem) in [
+        ("array.members", "2", "leave out [array]"),
+        (
+            "drive.profile",
+            "atlas10k,exos-x18",
+            "give one in drive.profile",
+        ),
+        ("drive.firmware", "fifo,sptf", "give one in drive.profile"),
+    ] {
+        let (mut table, place) = mix(1, 3);
+        table.set("test", key, value).unwrap();
+        let load = Scenario::from_table(&table, place).unwrap();
+        let question = Question {
+            load,
+            today: today("none@4").unwrap(),
+            seeds: 1,
+            jobs: None,
+        };
+        let (stock, progress) = (Stock::default(), Progress::default());
+        let with = With {
+            stock: &stock,
+            progress: &progress,
+            stop: None,
+        };
+        let error = advise(&question, with).unwrap_err().to_string();
+        assert!(error.contains(problem), "{key}: {error}");
     }
 }

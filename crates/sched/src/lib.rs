@@ -150,6 +150,20 @@ mod tests {
         }
     }
 
+    /// The request, of a process.
+    pub fn of(process: u32, request: Request) -> Request {
+        let origin = Origin {
+            process,
+            ..Origin::default()
+        };
+        Request { origin, ..request }
+    }
+
+    /// The request, of a class.
+    pub fn class(class: Class, request: Request) -> Request {
+        Request { class, ..request }
+    }
+
     /// Returns the request, grown to `sectors` sectors from `lba` on.
     pub fn grown(request: Request, lba: u64, sectors: u64) -> Request {
         let extent = Extent::at(lba, sectors);

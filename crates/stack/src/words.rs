@@ -4,11 +4,10 @@ use headtime_disk::profile::{Profile, Spec, Trust};
 use headtime_disk::{Capacity, Datasheet};
 use headtime_units::{Bytes, Nanos};
 
-/// Typical drives of a speed: from a capacity in GB on, the sustained rate at the outer edge in MB/s and the buffer in MiB. Values of
-/// datasheets of 2006 to 2024; `docs/my-disk.md` says how far from these a drive can be.
+/// Typical drives: from a capacity in GB on, the sustained rate at the outer edge in MB/s and the buffer in MiB.
 type Typical = [(u64, u64, u64); 5];
 
-/// Rates and buffers at 7200 turns a minute.
+/// Typical drives at 7200 turns a minute. Round values between those of datasheets of 2006 to 2024.
 const NEARLINE: Typical = [
     (0, 80, 16),
     (500, 110, 32),
@@ -16,9 +15,8 @@ const NEARLINE: Typical = [
     (4_000, 220, 128),
     (10_000, 265, 256),
 ];
-/// Rate beside one at 7200 turns, for a speed: a slower disk has smaller platters' rates, a faster one smaller platters.
+/// Turns a minute, each with the rate over the rate at 7200 turns, and the mean seek of reads.
 const RATES: [(f64, f64, Nanos); 4] = [
-    // Turns a minute, rate over that at 7200, mean seek.
     (5_400.0, 0.8, Nanos::from_micros(11_000)),
     (7_200.0, 1.0, Nanos::from_micros(8_500)),
     (10_000.0, 1.4, Nanos::from_micros(4_500)),

@@ -27,7 +27,7 @@ const SHINGLED: [&str; 16] = [
 ];
 
 impl Device {
-    /// Reads a disk's model, serial number and kind. `numbers` are those of the device.
+    /// Reads a disk's model, serial number and kind. `numbers` has the device's major and minor number.
     pub fn read(name: &str, numbers: (u32, u32)) -> Device {
         Device::below(
             Path::new("/sys/block"),

@@ -145,9 +145,6 @@ fn rounded(value: f64) -> f64 {
 
 /// Bars: time of the disk for each role, during the requests of a role.
 fn waits(advice: &Advice) -> String {
-    if advice.waits.is_empty() {
-        return "<p>Requests of several disks are not recorded, so nothing is known of who waits for whom.</p>".to_owned();
-    }
     let total =
         |at: usize| advice.waits[at].served_ms.iter().sum::<f64>() + advice.waits[at].held_ms;
     let longest = (0..advice.waits.len()).map(total).fold(1e-9, f64::max);
@@ -237,7 +234,7 @@ fn how_sure(advice: &Advice, pick: &Pick) -> String {
 fn linux(advice: &Advice, device: &Device) -> String {
     let tried = &advice.tried[advice.linux.tried];
     let mut text = "<div class=card><h2>Without Headtime</h2>".to_owned();
-    if advice.linux.is_today {
+    if advice.linux.is_today() {
         text.push_str(
             "<p>Leave the setting as it is: no other one is better by more than 3 %.</p>",
         );

@@ -87,7 +87,7 @@ pub fn text(
     lines.push(String::new());
     lines.push(format!("Today: {}.{}", today.setting, who_waits(advice)));
     lines.extend(beside_fio(advice, measured));
-    lines.push(match advice.linux.is_today {
+    lines.push(match advice.linux.is_today() {
         true => {
             "Without Headtime: leave the setting as it is; no other one is better by more than 3 %."
                 .to_owned()
@@ -98,7 +98,7 @@ pub fn text(
             gains(advice, &linux.roles)
         ),
     });
-    if !advice.linux.is_today {
+    if !advice.linux.is_today() {
         lines.push(format!("  set   {}", set(&linux.setting, device)));
         lines.push(format!("  keep  {}", keep(&linux.setting, device)));
         lines.push(format!("  undo  {}", undo(&today.setting, device)));
@@ -257,7 +257,7 @@ pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
         advice.seeds,
         advice.changes.len()
     );
-    let mut text = match pick.is_today {
+    let mut text = match pick.is_today() {
         true => format!("in {runs}, no other setting of Linux was better all the time"),
         false if pick.worse_if.is_empty() => format!("no worse than today in all of {runs}"),
         false => format!(
@@ -273,7 +273,7 @@ pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
         }
         items.join(", ")
     };
-    if !pick.worse_if.is_empty() && !pick.is_today {
+    if !pick.worse_if.is_empty() && !pick.is_today() {
         let items = pick
             .worse_if
             .iter()

@@ -78,11 +78,11 @@ pub enum Verb {
     /// Running the command again continues an interrupted sweep from this file. The command refuses if the scenario, a file that the
     /// scenario names or the version of headtime has changed.
     Sweep(Box<SweepArgs>),
-    /// Say what a disk's clients wait for, and what to set
+    /// Advise on a disk: waits of the clients, and settings
     ///
     /// Replays a load on a model of the drive under many settings of Linux and of Headtime, and recommends one of each. Repeats the best
-    /// settings with other seeds, other values of the drive's assumed keys, and a little more load, so that the advice says what it hangs
-    /// on. docs/report.md explains the score and the output.
+    /// settings with other seeds, with other values of the drive's assumed keys, and with a little more load. The advice names each change
+    /// under which it fails. docs/report.md explains the score and the output.
     Report(Box<Report>),
     /// Traces: look at, convert, replay, record
     #[command(subcommand)]

@@ -33,7 +33,7 @@ pub enum TraceVerb {
 }
 
 /// Options for reading a trace.
-#[derive(Clone, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Reading the trace")]
 pub struct ReadingOptions {
     /// Format of the trace; own formats are recognised if it is not given

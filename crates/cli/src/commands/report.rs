@@ -117,7 +117,10 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
     for note in &advice.notes {
         context.note(note);
     }
-    context.note(&format!("answered in {:.1} s", clock.now().as_secs_f64()));
+    if context.progress {
+        let seconds = clock.now().as_secs_f64();
+        context.note(&format!("answered in {seconds:.1} s"));
+    }
     let answer = match args.format {
         ReportFormat::Text => text(&advice, &measured, &device, context.terminal),
         ReportFormat::Json => json_text(&advice),
@@ -173,7 +176,12 @@ fn recorded(
         buffer: BUFFER,
     };
     record(&recording, context)?;
-    trace(&[out], args, &ReadingOptions::default(), context)
+    // The time of --for is over.
+    let reading = ReadingOptions {
+        span: None,
+        ..args.reading.clone()
+    };
+    trace(&[out], args, &reading, context)
 }
 
 /// Starts the file of a page.
@@ -209,16 +217,6 @@ impl Load {
 
 /// Reads the load.
 fn load(args: &Report, context: &mut Context<'_>) -> Result<Load, Fault> {
-    if !args.role.is_empty() && args.like.is_some() {
-        return Err(Fault::Usage(
-            "--role groups the processes of a trace; a mix has names and classes of its own"
-                .to_owned(),
-        ));
-    }
-    if let Some(name) = &args.like {
-        let mix = Mix::find(name).expect("the command line allows only mixes that exist");
-        return Ok(Load::of(mix.table()));
-    }
     let end = match &args.load[..] {
         [path] => path
             .extension()
@@ -226,9 +224,14 @@ fn load(args: &Report, context: &mut Context<'_>) -> Result<Load, Fault> {
         _ => None,
     };
     let kind = end.as_deref().unwrap_or_default();
-    if !args.role.is_empty() && ["toml", "fio", "json"].contains(&kind) {
-        let problem = "--role groups the processes of a trace; a job file and a scenario have names and classes of their own";
+    let is_trace = args.like.is_none() && !["toml", "fio", "json"].contains(&kind);
+    if !is_trace && (!args.role.is_empty() || args.reading != ReadingOptions::default()) {
+        let problem = "--role and the options for reading are for traces and devices; other loads have names, classes and lengths of their own";
         return Err(Fault::Usage(problem.to_owned()));
+    }
+    if let Some(name) = &args.like {
+        let mix = Mix::find(name).expect("the command line allows only mixes that exist");
+        return Ok(Load::of(mix.table()));
     }
     let path = &args.load[0];
     let name = path.display().to_string();

@@ -15,7 +15,7 @@ const SHORT: [&str; 7] = [
 ];
 
 fn short<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let duration = ["--set", "run.duration=12s"];
+    let duration = ["--set", "run.duration=12s", "--set", "run.warm_up=2s"];
     SHORT.iter().chain(&duration).chain(more).copied().collect()
 }
 
@@ -195,7 +195,7 @@ fn a_wrong_question_says_what_to_do() {
         (
             vec!["report", "small.toml", "--role", "a=b"],
             2,
-            "--role groups the processes of a trace",
+            "--role and the options for reading are for traces",
         ),
         (
             vec![

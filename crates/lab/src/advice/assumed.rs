@@ -79,7 +79,7 @@ impl Change {
     }
 }
 
-/// All changes that apply to a scenario on a drive. `names` are those of the workloads.
+/// All changes that apply to a scenario on a drive. `names` has the workloads' names.
 ///
 /// # Errors
 ///

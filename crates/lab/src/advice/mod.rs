@@ -3,7 +3,10 @@
 //! `docs/design/2026-11-29-report.md` states the score and the two rounds.
 
 mod assumed;
+mod choice;
 mod mixes;
+mod recorded;
+mod roles;
 mod rounds;
 mod settings;
 mod waits;
@@ -21,7 +24,7 @@ use serde::Serialize;
 /// Question about a disk.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// Load and drive. Schedulers, depths and gates are not used.
+    /// Load and drive. Schedulers, depths, gates, repeats and a scan are not used.
     pub load: Scenario,
     /// Setting of the disk today.
     pub today: DiskSetting,
@@ -94,16 +97,21 @@ pub struct Tried {
 pub struct Pick {
     /// Index of the recommended setting in [`Advice::tried`].
     pub tried: usize,
-    /// True if today's setting is as good.
-    pub is_today: bool,
     /// True if the setting is better than today's, and with Headtime also than the one for Linux, by more than 3 %.
     pub gains: bool,
-    /// Runs of the second round in which the setting was no worse than today's by more than 1 %, in % of them.
+    /// Share of the second round's runs, in %, in which the score was 0.99 of today's or more.
     pub better_percent: f64,
     /// Changes under which today's setting is better, with the score of the recommended setting.
     pub worse_if: Vec<(String, f64)>,
     /// Changes under which another setting is better by more than 10 %: change, setting, ratio of the scores.
     pub beaten_if: Vec<(String, String, f64)>,
+}
+
+impl Pick {
+    /// True if today's setting is recommended.
+    pub fn is_today(&self) -> bool {
+        self.tried == 0
+    }
 }
 
 /// Scan of the whole disk in gaps, beside the load under Headtime's recommended setting.
@@ -133,7 +141,7 @@ pub struct Advice {
     pub simulated_s: f64,
     /// All settings; the first is today's. Best first behind it, the second round's in front.
     pub tried: Vec<Tried>,
-    /// Who waits for whom today, by role. Empty for several disks.
+    /// Who waits for whom today, by role.
     pub waits: Vec<Waits>,
     /// Response times of each role, under today's setting and each recommended one: index in [`Advice::tried`], and curves by role.
     pub curves: Vec<(usize, Vec<Curve>)>,

@@ -148,11 +148,11 @@ impl fmt::Display for DiskSetting {
     }
 }
 
-/// Reads `SCHEDULER` or `SCHEDULER@DEPTH`, in Linux's or Headtime's names.
+/// Reads a setting of Linux: `SCHEDULER` or `SCHEDULER@DEPTH`.
 ///
 /// # Errors
 ///
-/// If there is no such scheduler or depth.
+/// If the scheduler is not simulated, or the depth is no number from 1 to 256.
 pub fn today(text: &str) -> Result<DiskSetting, Fault> {
     let (name, depth) = match text.rsplit_once('@') {
         Some((name, depth)) => (name, depth),
@@ -163,50 +163,66 @@ pub fn today(text: &str) -> Result<DiskSetting, Fault> {
         let problem = "the depth is no number from 1 to 256; write SCHEDULER@DEPTH, as in none@32";
         Fault::Usage(format!("--today {text}: {problem}"))
     })?;
-    let scheduler = spec(name).map_err(|fault| fault.of(&format!("--today {text}")))?;
+    let scheduler = name.parse::<Spec>().ok();
+    let scheduler = scheduler.filter(|spec| LINUX.contains(&spec.to_string().as_str()));
+    let scheduler = scheduler.ok_or_else(|| {
+        let names = LINUX.map(|name| if name == "noop" { "none" } else { name });
+        let problem = "is no scheduler of Linux that is simulated; allowed are";
+        Fault::Usage(format!(
+            "--today {text}: `{name}` {problem} {}",
+            names.join(", ")
+        ))
+    })?;
     Ok(DiskSetting::linux(scheduler, depth))
 }
 
-fn spec(name: &str) -> Result<Spec, Fault> {
-    let name = if name == "none" { "noop" } else { name };
-    name.parse().map_err(Fault::usage)
-}
-
-/// All settings to try for a load, today's setting apart. `classes` is true if roles have different classes.
+/// All settings to try for a load, today's setting apart. `classes` is true if roles have different classes, `deepest` is the number of
+/// commands that the drive takes at a time.
 ///
-/// # Errors
+/// # Panics
 ///
-/// Never: a test parses each text.
-pub fn candidates(load: &Scenario, classes: bool) -> Result<Vec<DiskSetting>, Fault> {
-    let caches = matches!(load.workload, Workload::Programs(_));
-    let read_ahead: Vec<Option<Bytes>> = match caches {
-        true => READ_AHEAD.into_iter().map(Some).collect(),
-        false => vec![None],
+/// Never: tests parse each text.
+pub fn candidates(load: &Scenario, classes: bool, deepest: u32) -> Vec<DiskSetting> {
+    let read_ahead: Vec<Option<Bytes>> = match &load.workload {
+        Workload::Programs(_) => READ_AHEAD.into_iter().map(Some).collect(),
+        Workload::Synthetic(_) | Workload::Replay(_) => vec![None],
     };
-    let mut all = Vec::new();
-    for name in LINUX {
-        let scheduler = spec(name)?;
-        for depth in DEPTHS {
-            all.extend(read_ahead.iter().map(|read_ahead| DiskSetting {
+    let spec = |name: &str| -> Spec { name.parse().expect("a scheduler's text") };
+    let mut all: Vec<DiskSetting> = Vec::new();
+    let mut add = |setting: DiskSetting| {
+        for read_ahead in &read_ahead {
+            let setting = DiskSetting {
                 read_ahead: *read_ahead,
-                ..DiskSetting::linux(scheduler.clone(), depth)
-            }));
+                ..setting.clone()
+            };
+            if !all.contains(&setting) {
+                all.push(setting);
+            }
         }
+    };
+    for name in LINUX {
+        let depths = DEPTHS.into_iter().filter(|depth| *depth <= deepest);
+        depths.for_each(|depth| add(DiskSetting::linux(spec(name), depth)));
     }
     let gates = GATES.into_iter().chain(classes.then_some(CLASSES));
-    let gates: Result<Vec<GateSpec>, _> = gates.map(str::parse).collect();
-    let gates = gates.map_err(Fault::usage)?;
+    let gates: Vec<GateSpec> = gates
+        .map(|gate| gate.parse().expect("a gate's text"))
+        .collect();
     for name in HEADTIME {
-        let scheduler = spec(name)?;
-        let few = |depth| DiskSetting {
+        let with = |depth, gate: &GateSpec| DiskSetting {
             side: Side::Headtime,
-            ..DiskSetting::linux(scheduler.clone(), depth)
-        };
-        let deep = gates.iter().map(|gate| DiskSetting {
             gate: gate.clone(),
-            ..few(DEEP)
-        });
-        all.extend(FEW.map(few).into_iter().chain(deep));
+            ..DiskSetting::linux(spec(name), depth)
+        };
+        for depth in FEW.into_iter().filter(|depth| *depth <= deepest) {
+            add(with(depth, &GateSpec::default()));
+        }
+        // A gate has nothing to choose before a drive that takes one command at a time.
+        if deepest > 1 {
+            gates
+                .iter()
+                .for_each(|gate| add(with(deepest.min(DEEP), gate)));
+        }
     }
-    Ok(all)
+    all
 }

@@ -14,7 +14,7 @@ mod sums;
 mod training;
 mod windows;
 
-pub use by_name::Names;
+pub(crate) use by_name::Names;
 pub use goals::{Demanded, demands, profile};
 pub use kept::{Keep, Mark, Sample};
 pub use load::fits;

@@ -3,8 +3,8 @@
 mod readers;
 
 use super::*;
-use crate::tests::{at, grown, read, write};
-use crate::{Flags, Op, Origin};
+use crate::tests::{at, grown, of, read, write};
+use crate::{Flags, Op};
 use headtime_units::Extent;
 use proptest::prelude::*;
 use std::vec;
@@ -16,16 +16,6 @@ fn ticking(hz: u64) -> AnticipatoryConfig {
     AnticipatoryConfig {
         hz: Hz::new(hz).expect("it is allowed"),
         ..DEFAULT
-    }
-}
-
-fn of(process: u32, request: Request) -> Request {
-    Request {
-        origin: Origin {
-            process,
-            ..Origin::default()
-        },
-        ..request
     }
 }
 

@@ -10,8 +10,8 @@ mod seams;
 mod waits;
 
 use super::*;
-use crate::tests::{at, read, write};
-use crate::{Class, Origin};
+use crate::Class;
+use crate::tests::{at, class, of, read, write};
 use headtime_units::Extent;
 use std::collections::VecDeque;
 use std::vec::Vec;
@@ -26,18 +26,6 @@ fn fair() -> Bfq {
         low_latency: false,
         ..config()
     })
-}
-
-fn of(process: u32, request: Request) -> Request {
-    let origin = Origin {
-        process,
-        ..Origin::default()
-    };
-    Request { origin, ..request }
-}
-
-fn class(class: Class, request: Request) -> Request {
-    Request { class, ..request }
 }
 
 /// A read of this many sectors that arrives at `ms`.

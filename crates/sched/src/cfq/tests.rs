@@ -9,8 +9,8 @@ mod turns;
 mod waits;
 
 use super::*;
-use crate::tests::{at, grown, read, write};
-use crate::{Class, Flags, Hz, Op, Origin};
+use crate::tests::{at, class, grown, of, read, write};
+use crate::{Class, Flags, Hz, Op};
 use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
@@ -23,18 +23,6 @@ fn fine() -> Cfq {
         hz: HZ_1000,
         ..CfqConfig::DEFAULT
     })
-}
-
-fn of(process: u32, request: Request) -> Request {
-    let origin = Origin {
-        process,
-        ..Origin::default()
-    };
-    Request { origin, ..request }
-}
-
-fn class(class: Class, request: Request) -> Request {
-    Request { class, ..request }
 }
 
 fn sync(request: Request) -> Request {

@@ -1,0 +1,58 @@
+//! The choice among the settings of the second round, and how sure the choice is.
+
+use super::Pick;
+use super::roles::LEAST;
+use super::settings::{DiskSetting, Side};
+
+/// Ratio of scores within which two settings count as equal.
+pub(super) const EQUAL: f64 = 1.03;
+/// Least score of a run that is no worse than today's: runs of one setting with other seeds differ by more.
+const NO_WORSE: f64 = 0.99;
+/// Ratio of scores beyond which a recommendation is beaten.
+const BEATEN: f64 = 1.1;
+
+/// Place of the recommended setting among the finalists, of which the first is today's. Settings of one side compete; today's setting competes
+/// on the side of Linux.
+pub(super) fn choose(finals: &[&DiskSetting], means: &[f64], side: Side) -> usize {
+    let of_side = || (0..finals.len()).filter(|place| finals[*place].side == side);
+    let best = of_side().map(|place| means[place]).fold(0.0, f64::max);
+    let near = of_side().filter(|place| means[*place] * EQUAL >= best);
+    let least = near.min_by_key(|place| finals[*place].distance(finals[0]));
+    least.unwrap_or(0)
+}
+
+/// How sure the recommendation of the finalist `chosen` is. `tried` is the index of the setting in the advice, `ratios` has the scores by
+/// finalist, by case, and `cases` the names of the cases.
+pub(super) fn pick(
+    chosen: usize,
+    tried: usize,
+    finals: &[&DiskSetting],
+    ratios: &[Vec<Option<f64>>],
+    cases: &[String],
+) -> Pick {
+    let (mut better, mut worse_if, mut beaten_if) = (0, Vec::new(), Vec::new());
+    for (case, name) in cases.iter().enumerate() {
+        let own = ratios[chosen][case].unwrap_or(LEAST);
+        if own >= NO_WORSE {
+            better += 1;
+        } else {
+            worse_if.push((name.clone(), own));
+        }
+        let rivals = (0..finals.len()).filter(|place| finals[*place].side == finals[chosen].side);
+        let rivals = rivals.filter_map(|place| Some((place, ratios[place][case]?)));
+        let best = rivals.max_by(|(_, a), (_, b)| a.total_cmp(b));
+        if let Some((place, best)) = best.filter(|(_, best)| *best > own * BEATEN) {
+            beaten_if.push((name.clone(), finals[place].to_string(), best / own));
+        }
+    }
+    Pick {
+        tried,
+        gains: false,
+        better_percent: 100.0 * f64::from(better) / cases.len() as f64,
+        worse_if,
+        beaten_if,
+    }
+}
+
+#[cfg(test)]
+mod tests;
