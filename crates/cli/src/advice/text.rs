@@ -180,7 +180,7 @@ pub(super) fn scan_text(mb_s: f64, days: f64, cost: f64) -> String {
             .to_owned();
     }
     let long = match days {
-        days if days < 1.5 => format!("{:.0} hours", 24.0 * days),
+        days if days < 1.5 => format!("{:.1} hours", 24.0 * days),
         days => format!("{days:.0} days"),
     };
     format!(
