@@ -1,7 +1,7 @@
 //! Advice as lines for a terminal.
 
 use super::commands::{Device, keep, set, undo};
-use headtime_lab::advice::{Advice, Pick, Role, RoleRun, Side, SpeedMeasure, Waits};
+use headtime_lab::advice::{Advice, Pick, Role, RoleRun, SCAN_LEAST, Side, SpeedMeasure, Waits};
 use headtime_lab::fio::MeasuredJob;
 use headtime_lab::output::{TableColumn, Terminal, table};
 
@@ -175,7 +175,7 @@ pub(super) fn scan_text(mb_s: f64, days: f64, cost: f64) -> String {
         true => "which costs the others less than 1 %".to_owned(),
         false => format!("which costs the others {cost:.0} %"),
     };
-    if mb_s < 0.1 {
+    if mb_s < SCAN_LEAST {
         return "a scan finds hardly any gaps on the head's way; in idle time it can read more"
             .to_owned();
     }

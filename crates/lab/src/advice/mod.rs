@@ -13,7 +13,7 @@ mod waits;
 
 pub use assumed::Change;
 pub use mixes::{MIXES, Mix};
-pub use rounds::{advise, scores};
+pub use rounds::{SCAN_LEAST, advise, scores};
 pub use settings::{DiskSetting, Side, today};
 pub use waits::Waits;
 

@@ -30,6 +30,8 @@ const LONGEST: Nanos = Nanos::from_secs(300);
 const FEW: u64 = 100;
 /// Score of the load beside a scan over the score without, from which the scan costs little.
 const SCAN_COST: f64 = 0.95;
+/// Rate below which a scan finds hardly any gaps, in MB/s: a disk of 18 TB in six years.
+pub const SCAN_LEAST: f64 = 0.1;
 /// Block of the scan in gaps: that of a scrub.
 const SCAN_BLOCK: Bytes = Bytes(64 << 10);
 
@@ -406,7 +408,7 @@ impl Rounds<'_> {
     }
 
     /// Runs a scan in gaps beside the load under a setting, with the setting's queue in the drive and with a short one. Returns the faster of
-    /// the scans that cost little, or else the cheaper. `without` has the roles without the scan.
+    /// the scans that cost little, or else the faster of both. `without` has the roles without the scan.
     fn scan(
         &self,
         setting: &DiskSetting,
@@ -428,17 +430,14 @@ impl Rounds<'_> {
             };
             let Some(scan) = run.freeblock else { continue };
             let of = GapScan {
-                mb_s: scan.mb_s,
-                days: bytes / (scan.mb_s.max(1e-9) * 1e6) / 86_400.0,
+                mb_s: scan.free_mb_s,
+                days: bytes / (scan.free_mb_s.max(1e-9) * 1e6) / 86_400.0,
                 cost: score(self.roles, &role_runs(self.roles, &run), without),
             };
-            let is_better = best.as_ref().is_none_or(|best| {
-                match (of.cost >= SCAN_COST, best.cost >= SCAN_COST) {
-                    (true, true) => of.mb_s > best.mb_s,
-                    (false, false) => of.cost > best.cost,
-                    (cheap, _) => cheap,
-                }
-            });
+            let worth = |scan: &GapScan| scan.cost >= SCAN_COST && scan.mb_s >= SCAN_LEAST;
+            let is_better = best
+                .as_ref()
+                .is_none_or(|best| (worth(&of), of.mb_s) > (worth(best), best.mb_s));
             if is_better {
                 best = Some(of);
             }
