@@ -1,6 +1,7 @@
 use super::*;
 use crate::{ReadOptions, Trace};
-use headtime_units::Nanos;
+use headtime_sched::Op;
+use headtime_units::{Nanos, Time};
 
 fn read(text: &str, columns: &str) -> Result<Trace, TraceError> {
     let options = ReadOptions {
