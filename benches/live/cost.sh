@@ -30,8 +30,8 @@ for tool in fio nbdkit qemu-nbd; do
 done
 null=${NBD_NULL:-}
 if [ -z "$null" ]; then
-    cargo build --quiet --release --package headtime-serve --example nbd_null
-    null=${CARGO_TARGET_DIR:-target}/release/examples/nbd_null
+    cargo build --quiet --profile dist --package headtime-serve --example nbd_null
+    null=${CARGO_TARGET_DIR:-target}/dist/examples/nbd_null
 fi
 
 work=$(mktemp -d)

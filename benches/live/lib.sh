@@ -19,7 +19,10 @@ skipped=77
 begin() {
     need_devices
     need_tools losetup mkfs.ext4 fsck.ext4 filefrag fallocate "$@"
-    [ -n "${HEADTIME:-}" ] || (cd "$root" && cargo build --release --quiet --package headtime-cli)
+    if [ -z "${HEADTIME:-}" ]; then
+        (cd "$root" && cargo build --profile dist --quiet --package headtime-cli)
+        headtime=$target/dist/headtime
+    fi
     need
     mkdir "$work/fs"
     machine="$(uname -sr), $(nproc) processors"

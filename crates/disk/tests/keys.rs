@@ -86,7 +86,7 @@ fn changes() -> Vec<(&'static str, Change)> {
     vary!(all, spec.queue: QueueSpec {
         depth: [1, 32],
         policy: [FirmwarePolicy::Fifo, FirmwarePolicy::Sptf { margin: us(300), age_cap: None }],
-        preseek: [Preseek::Off, Preseek::AtCompletion, Preseek::AtMediaEnd],
+        preseek: [Preseek::Off, Preseek::AtCompletion, Preseek::AtMediaEnd, Preseek::JustInTime],
         stream_cap: [us(0), us(50_000)],
         stream_hold: [us(0), us(5_000)],
         ncq_prio: [false, true],

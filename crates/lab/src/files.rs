@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that is being written. Until [`Output::finish`], an old file of the name stays as it is.
 ///
-/// Devices and pipes (`/dev/stdout`) cannot be replaced and are written to directly.
+/// Devices and pipes cannot be replaced and are written to directly. `-` is standard output.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
@@ -27,6 +27,10 @@ impl Output {
     ///
     /// If the directory does not exist or may not be written to.
     pub fn create(path: &Path) -> Result<Output, Fault> {
+        let path = match path.as_os_str() == "-" {
+            true => Path::new("/dev/stdout"),
+            false => path,
+        };
         let special = is_special(path);
         let beside = (!special).then(|| {
             let mut name = OsString::from(".");

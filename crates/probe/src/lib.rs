@@ -13,6 +13,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod accuracy;
+pub mod check;
 pub mod curve;
 pub mod extract;
 mod guarded;

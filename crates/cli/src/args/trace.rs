@@ -154,7 +154,7 @@ pub enum TextFormat {
 pub struct Convert {
     /// The trace, and last the file to write, which is compressed with gzip if its name ends in .gz
     ///
-    /// The trace may be compressed with gzip or zstd. - is standard input. Several files are one trace.
+    /// The trace may be compressed with gzip or zstd. Several files are one trace. - is standard input, or standard output as the last.
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
     /// Format to write; by default by the name of OUT: .csv, or .trace, .disksim, .ascii for disksim

@@ -187,7 +187,7 @@ fn run(
         let result = tokio::select! {
             _ = terminate.recv() => Ok(()),
             _ = interrupt.recv() => Ok(()),
-            Some(ended) = followers.join_next() => Err(Fault::Check(format!("a bug: a server is asked no longer: {ended:?}"))),
+            Some(_) = followers.join_next() => Err(Fault::Check("a bug: a server is asked no longer".to_owned())),
         };
         tracing::info!("ending: servers keep the last plan for three periods, then their programs share");
         // Without a receiver, the task that serves the control socket has already ended.

@@ -29,7 +29,10 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tracing::Level;
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::fmt;
+use tracing_subscriber::prelude::*;
 
 /// Environment variable that selects messages, in place of the configuration.
 pub const LEVEL: &str = "HEADTIME_LOG";
@@ -59,7 +62,7 @@ pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault>
         }
         (None, Some(level)) => filter(level)
             .map_err(|problem| Fault::Input(format!("log.level: \"{level}\": {problem}")))?,
-        (None, None) => EnvFilter::new("info"),
+        (None, None) => Targets::new().with_default(LevelFilter::INFO),
     };
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let lines = Lines {
@@ -77,12 +80,13 @@ pub fn begin(config: &LogConfig, format: Option<LogFormat>) -> Result<(), Fault>
     // Messages have started already in a test that runs several servers in one process.
     let (outbox, lines) = MESSAGES.get_or_init(|| (outbox, lines));
     let (writer, lines) = (outbox.clone(), *lines);
-    let _ = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let layer = fmt::layer()
         .with_writer(move || writer.clone())
         .with_ansi(false)
         .log_internal_errors(false)
-        .event_format(lines)
+        .event_format(lines);
+    let _ = tracing_subscriber::registry()
+        .with(layer.with_filter(filter))
         .try_init();
     panic::set_hook(Box::new(move |panic| panicked(outbox, lines, panic)));
     Ok(())
@@ -194,7 +198,7 @@ impl<F: AsFd> Write for Unbuffered<F> {
 /// # Errors
 ///
 /// If an item is neither. A misspelt level would select a part of that name, and no message of other parts would appear.
-pub fn filter(text: &str) -> Result<EnvFilter, String> {
+pub fn filter(text: &str) -> Result<Targets, String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let is_one = |part: &str| {
         part.contains('=') || LEVELS.iter().any(|level| level.eq_ignore_ascii_case(part))
@@ -205,7 +209,8 @@ pub fn filter(text: &str) -> Result<EnvFilter, String> {
             LEVELS.join(", ")
         ));
     }
-    EnvFilter::try_new(text).map_err(|error| error.to_string())
+    text.parse()
+        .map_err(|error: tracing_subscriber::filter::ParseError| error.to_string())
 }
 
 /// Tells the service manager, if there is one (`NOTIFY_SOCKET`), as sd_notify(3) does.

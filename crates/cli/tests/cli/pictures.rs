@@ -52,6 +52,10 @@ fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
     assert_eq!(picture.matches(">sptf @2<").count(), 0);
 }
 
+/// Simulated seconds of a run that takes longer than the time after which progress is shown.
+#[cfg(target_os = "linux")]
+const SECONDS: u32 = if cfg!(debug_assertions) { 300 } else { 2000 };
+
 /// Progress was drawn by the threads of the runs while the main thread held standard error locked:
 /// the command stopped for good as soon as there was something to show. Needs a terminal, which
 /// `script` makes, and `timeout`, so that the test ends if it happens again.
@@ -60,7 +64,7 @@ fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
 fn progress_on_a_terminal_does_not_stop_the_command() {
     let scenario = data().join("../../../../experiments/random-4k.toml");
     let arguments = format!(
-        "sim run {} -s noop,sstf --set run.duration=2000s",
+        "sim run {} -s noop,sstf --set run.duration={SECONDS}s",
         scenario.display()
     );
     let Some(text) = on_a_terminal("terminal", &arguments) else {
@@ -77,7 +81,7 @@ fn progress_on_a_terminal_does_not_stop_the_command() {
 fn progress_of_a_sweep_counts_its_combinations() {
     let scenario = data().join("../../../../experiments/random-4k.toml");
     let arguments = format!(
-        "sweep {} --vary seed=1,2,3 --set schedulers=noop --set run.duration=2000s",
+        "sweep {} --vary seed=1,2,3 --set schedulers=noop --set run.duration={SECONDS}s",
         scenario.display()
     );
     let Some(text) = on_a_terminal("terminal-sweep", &arguments) else {

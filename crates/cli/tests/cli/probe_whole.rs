@@ -249,6 +249,7 @@ fn the_time_ends_it_with_what_is_known_and_the_same_command_goes_on() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(32), ..ProptestConfig::default() })]
     #[test]
+    #[ignore = "a minute; `the_time_ends_it_with_what_is_known_and_the_same_command_goes_on` is the small case"]
     fn who_stops_and_goes_on_gets_the_profile_of_who_does_not(
         // Under the other one's buffer no place is looked at twice.
         drive in prop::sample::select(vec!["little.toml", "roomy.toml"]),

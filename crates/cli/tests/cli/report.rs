@@ -40,8 +40,10 @@ fn readers_starve_beside_a_scrub_today_and_not_under_the_recommended_settings() 
 }
 
 #[test]
-fn the_answer_has_lines_to_set_to_keep_and_to_undo() {
-    let text = stdout(&short(&[]));
+fn the_answer_has_lines_to_set_to_keep_and_to_undo_and_a_page_that_asks_no_network() {
+    let folder = scratch("report");
+    let page = folder.join("page.html");
+    let text = stdout(&short(&["-o", page.to_str().unwrap(), "--jobs", "1"]));
     for wanted in [
         "/sys/block/sdX/queue/scheduler",
         "/sys/block/sdX/device/queue_depth",
@@ -51,15 +53,6 @@ fn the_answer_has_lines_to_set_to_keep_and_to_undo() {
     ] {
         assert!(text.contains(wanted), "{wanted}: {text}");
     }
-    let same = short(&["--today", "none@4", "--jobs", "1"]);
-    assert!(stdout(&same).contains("Today: none, 4 commands in the drive."));
-}
-
-#[test]
-fn the_page_is_whole_and_asks_no_network() {
-    let folder = scratch("report");
-    let page = folder.join("page.html");
-    stdout(&short(&["-o", page.to_str().unwrap()]));
     let html = fs::read_to_string(page).unwrap();
     assert!(html.starts_with("<!doctype html>") && html.trim_end().ends_with("</html>"));
     for wanted in [
@@ -123,6 +116,22 @@ fn processes_of_a_trace_become_roles_by_name_and_by_number() {
     assert_eq!(
         with_a_role_without_requests,
         [pair("others", "best-effort")]
+    );
+    let text = stdout(&[
+        "report",
+        trace,
+        "--profile",
+        "wd5000aaks",
+        "--seeds",
+        "1",
+        "--today",
+        "none@4",
+        "--jobs",
+        "1",
+    ]);
+    assert!(
+        text.contains("Today: none, 4 commands in the drive."),
+        "{text}"
     );
 }
 

@@ -78,6 +78,8 @@ fn conversions_go_both_ways() {
     stdout(&["trace", "convert", "tiny.trace", &csv]);
     // Options may stand between the files.
     stdout(&["trace", "convert", &csv, "--to", "disksim", &back]);
+    let printed = stdout(&["trace", "convert", "tiny.trace", "--to", "csv", "-"]);
+    assert_eq!(printed, std::fs::read_to_string(&csv).unwrap());
     let comment_free = |path: &str| -> String {
         let text = std::fs::read_to_string(path).unwrap();
         text.lines()

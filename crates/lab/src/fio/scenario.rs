@@ -291,10 +291,15 @@ impl<'a> Job<'a> {
             .map(|len| format!("{}..{}", Bytes(begin), Bytes(begin + len)));
         let mut entry = self.entry.clone();
         set(&mut entry, "name", self.section.start(), text(name))?;
+        // An odd beginning of a range comes from the offset.
+        let key = match begin.is_multiple_of(512) {
+            true => "size",
+            false => "offset",
+        };
         set(
             &mut entry,
             "range",
-            self.section.place("size"),
+            self.section.place(key),
             range.and_then(text),
         )?;
         Ok(Node {

@@ -40,6 +40,15 @@ fn notes(lines: &str) -> Vec<String> {
 }
 
 #[test]
+fn an_offset_that_is_no_sector_is_an_error_at_its_line() {
+    let error = error("rw=read\nsize=1g\noffset=10");
+    assert!(
+        error.contains(":6: offset") && error.contains("512"),
+        "{error}"
+    );
+}
+
+#[test]
 fn sections_take_what_the_global_ones_above_them_say() {
     let text = "\
 ; one comment

@@ -301,6 +301,16 @@ impl Extraction {
             .map_or([overhead; 2], |times| times.map(nanos));
         let unit = self.writes.as_ref().map_or(1, |writes| writes.unit.max(1)) as u32;
         let zero_latency = self.zero_latency.or(self.electronics.ahead.around);
+        let completion = self
+            .writes
+            .as_ref()
+            .map_or(0.0, |writes| writes.tail - transfer.reconnect)
+            + apart.completion;
+        // If no such write was timed, its processing is assumed to be that of a read hit.
+        let accepted = match self.electronics.write_cache.accepted {
+            Some((sectors, times)) => times.map(|time| time - sectors as f64 * tail - completion),
+            None => [hit; 2],
+        };
         let mut spec = Spec {
             name: self.name.clone(),
             model: format!("{}, learned by timing", self.name),
@@ -353,12 +363,9 @@ impl Extraction {
                 first_reselect: nanos(transfer.reconnect),
                 write_miss_after_read: write[0],
                 write_miss_after_write: write[1],
-                write_completion: nanos(
-                    self.writes
-                        .as_ref()
-                        .map_or(0.0, |writes| writes.tail - transfer.reconnect)
-                        + apart.completion,
-                ),
+                write_hit_after_read: nanos(accepted[0]),
+                write_hit_after_write: nanos(accepted[1]),
+                write_completion: nanos(completion),
                 read_completion: nanos(apart.completion),
                 ..OverheadSpec::default()
             },

@@ -9,6 +9,7 @@ use super::bench::Bench;
 use super::error::ExtractError;
 use super::ground::Ground;
 use super::told::Told;
+use super::turns::median;
 use headtime_disk::profile::{CacheSpec, Destage, WriteBack};
 use headtime_units::{Extent, Lba, Nanos};
 pub(super) use pad::Reads;
@@ -28,6 +29,9 @@ pub struct WriteCache {
     pub age: Option<f64>,
     pub serves_reads: Option<bool>,
     pub dedicated: Option<bool>,
+    /// Sectors of a write that the buffer takes, and its response times after a read and after a write.
+    #[serde(default)]
+    pub accepted: Option<(u64, [f64; 2])>,
     /// True if no write was timed. The drive reports the state of its write cache, and the use of the cache is assumed.
     #[serde(default)]
     pub is_read: bool,
@@ -42,18 +46,26 @@ pub(super) enum WriteQuestion {
     Age,
     ReadHits,
     Dedicated,
+    Accepted,
 }
 
-pub(super) const QUESTIONS: [WriteQuestion; 6] = [
+pub(super) const QUESTIONS: [WriteQuestion; 7] = [
     WriteQuestion::Kind,
     WriteQuestion::Size,
     WriteQuestion::Delay,
     WriteQuestion::Age,
     WriteQuestion::ReadHits,
     WriteQuestion::Dedicated,
+    WriteQuestion::Accepted,
 ];
 
-pub(super) const KEYS: [&str; 9] = [
+/// Processing of writes that the buffer takes.
+const ACCEPTED: [&str; 2] = [
+    "overhead.write_hit_after_read",
+    "overhead.write_hit_after_write",
+];
+
+pub(super) const KEYS: [&str; 11] = [
     "access.zero_latency_write",
     "cache.write_back",
     "cache.write_segments",
@@ -63,6 +75,8 @@ pub(super) const KEYS: [&str; 9] = [
     "cache.destage_age",
     "cache.read_hits_on_write_data",
     "cache.dedicated_write_segment",
+    ACCEPTED[0],
+    ACCEPTED[1],
 ];
 
 /// Sectors of buffer for each run of dirty data, and idle nanoseconds before the drive writes them. Both are assumed.
@@ -140,6 +154,7 @@ impl WriteCache {
             WriteQuestion::Age => self.age(&mut pad, told),
             WriteQuestion::ReadHits => self.read_hits(&mut pad, told),
             WriteQuestion::Dedicated => self.dedicated(&mut pad, told),
+            WriteQuestion::Accepted => self.accepted(&mut pad, told),
         }
     }
 
@@ -467,6 +482,48 @@ impl WriteCache {
             );
         }
         told.know(key, 0.9);
+        Ok(())
+    }
+
+    /// Times writes of a unit that the buffer takes, each after a read and each after such a write.
+    fn accepted(&mut self, pad: &mut Pad<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
+        if self.write_back == Some(WriteBack::Off) {
+            for key in ACCEPTED {
+                told.doubt(key, "no write is answered before it is on the medium");
+            }
+            return Ok(());
+        }
+        let mut times = [Vec::new(), Vec::new()];
+        for _ in 0..2 * VOTES {
+            pad.flush()?;
+            let far = pad.far_place();
+            pad.read(far)?;
+            for times in &mut times {
+                let place = pad.place();
+                let took = pad.write(place, pad.unit)?;
+                // A slower write has waited for the arm.
+                if took < pad.way * 0.9 {
+                    times.push(took);
+                }
+            }
+        }
+        pad.flush()?;
+        let [after_read, after_write] = times.each_mut().map(median);
+        let Some(after_read) = after_read else {
+            for key in ACCEPTED {
+                told.doubt(key, "each write waited for the arm");
+            }
+            return Ok(());
+        };
+        told.know(ACCEPTED[0], 0.9);
+        match after_write {
+            Some(_) => told.know(ACCEPTED[1], 0.9),
+            None => told.doubt(
+                ACCEPTED[1],
+                "a write after another waits for the arm; its processing is taken to be that after a read",
+            ),
+        }
+        self.accepted = Some((pad.unit, [after_read, after_write.unwrap_or(after_read)]));
         Ok(())
     }
 

@@ -72,8 +72,25 @@ pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
     } else {
         c.write_segments
     });
+    // Response time of a write that the buffer takes, after a write, in microseconds.
+    let accepted = |sectors: u64| {
+        let sent = truth.bus.sector(false) * sectors;
+        let spec = &truth.overhead;
+        let time = spec.per_command + spec.write_hit_after_write + sent + spec.write_completion;
+        time.as_nanos() as f64 / 1e3
+    };
+    let (sectors, accepted_us) = match e.write_cache.accepted {
+        Some((sectors, times)) => (sectors, Some(times[1] / 1e3)),
+        None => (1, None),
+    };
     let knows = |key: &str| e.told.knows(key);
     vec![
+        judge(
+            "write_hit_after_write",
+            accepted_us.filter(|_| knows("overhead.write_hit_after_write")),
+            accepted(sectors),
+            |said| (said - accepted(sectors)).abs() <= 0.1 * accepted(sectors) + 20.0,
+        ),
         judge("segments (read)", e.segments.count, reads, |said| {
             *said == reads
         }),

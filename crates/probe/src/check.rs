@@ -1,0 +1,378 @@
+//! Comparison of a disk with a model: the same jobs on both, and a score for each job.
+//!
+//! A job is a list of reads with a fixed number of commands in the drive. The disk and the model get the same reads in the same order. The
+//! rotation phase of a single read is unknown, so distributions are compared: sorted response times, paired by rank. The root mean square of
+//! the differences is the *demerit* (Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer, March 1994).
+//!
+//! Each job depends on few keys of a profile. A job that differs names these keys.
+
+use crate::random::Random;
+use crate::{Probe, ProbeError};
+use headtime_disk::validate::demerit_ms;
+use headtime_sched::Op;
+use headtime_units::{Bytes, Extent, Nanos, Sectors};
+
+/// Reads on a disk and on its model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Name in the scorecard.
+    pub name: &'static str,
+    /// Keys of a profile on which the response times depend most.
+    pub keys: &'static str,
+    /// Commands in the drive at once, at least 1.
+    pub depth: u16,
+    /// Extents in the order in which they are read.
+    pub reads: Vec<Extent>,
+}
+
+/// Properties that disk and model share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Common {
+    /// Sectors that both have.
+    pub capacity: Sectors,
+    pub sector_bytes: u32,
+    /// Multiple of the sector size at which reads begin and end.
+    pub aligned_bytes: u32,
+    /// Most commands in the drive at once that both take.
+    pub depth: u16,
+}
+
+/// Places of a job's reads.
+#[derive(Clone, Copy)]
+enum Places {
+    /// Anywhere in the first part of the disk, in thousandths.
+    Random(u64),
+    /// One read behind the other, from a place of the disk in thousandths.
+    InOrder(u64),
+    /// Each read ends where the read before began.
+    Backward,
+    /// Gaps of three reads between two reads.
+    Strided,
+    /// Two sequential readers in turn, half a disk apart.
+    TwoReaders,
+    /// Places within 8 MiB, so that many are read again.
+    Again,
+}
+
+struct Sort {
+    name: &'static str,
+    keys: &'static str,
+    bytes: Bytes,
+    depth: u16,
+    places: Places,
+}
+
+/// Space in which [`Places::Again`] reads.
+const AGAIN: Bytes = Bytes(8 << 20);
+/// Smallest disk: each job has room.
+const CAPACITY_MIN: Bytes = Bytes(1 << 30);
+
+const fn sort(
+    name: &'static str,
+    places: Places,
+    kib: u64,
+    depth: u16,
+    keys: &'static str,
+) -> Sort {
+    Sort {
+        name,
+        keys,
+        bytes: Bytes(kib << 10),
+        depth,
+        places,
+    }
+}
+
+const SORTS: [Sort; 12] = [
+    sort(
+        "random 4 KiB",
+        Places::Random(1000),
+        4,
+        1,
+        "seek, rotation, overhead",
+    ),
+    sort(
+        "random 4 KiB in the first hundredth",
+        Places::Random(10),
+        4,
+        1,
+        "seek (short), rotation",
+    ),
+    sort(
+        "random 1 MiB",
+        Places::Random(1000),
+        1024,
+        1,
+        "layout.zones, seek, access",
+    ),
+    sort(
+        "random 4 KiB, 4 in the drive",
+        Places::Random(1000),
+        4,
+        4,
+        "queue",
+    ),
+    sort(
+        "random 4 KiB, 32 in the drive",
+        Places::Random(1000),
+        4,
+        32,
+        "queue",
+    ),
+    sort(
+        "sequential 128 KiB at the beginning",
+        Places::InOrder(0),
+        128,
+        1,
+        "layout.zones, cache, bus",
+    ),
+    sort(
+        "sequential 128 KiB near the end",
+        Places::InOrder(950),
+        128,
+        1,
+        "layout.zones, cache, bus",
+    ),
+    sort(
+        "sequential 4 KiB",
+        Places::InOrder(300),
+        4,
+        1,
+        "overhead, cache",
+    ),
+    sort(
+        "backward 64 KiB",
+        Places::Backward,
+        64,
+        1,
+        "rotation, access, cache",
+    ),
+    sort(
+        "every fourth 64 KiB",
+        Places::Strided,
+        64,
+        1,
+        "cache, rotation",
+    ),
+    sort(
+        "two sequential readers, 64 KiB",
+        Places::TwoReaders,
+        64,
+        1,
+        "cache, seek",
+    ),
+    sort("4 KiB within 8 MiB", Places::Again, 4, 1, "cache, overhead"),
+];
+
+/// Reason why there are no jobs for a disk and a model.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CheckError {
+    /// Reads of one cannot be reads of the other.
+    #[error(
+        "the disk has sectors of {disk} bytes and the model of {model}; take a profile with {disk}"
+    )]
+    SectorBytes { disk: u32, model: u32 },
+    /// The jobs need more room.
+    #[error("{bytes} bytes are too small for the jobs, which need {CAPACITY_MIN}")]
+    TooSmall { bytes: u64 },
+}
+
+/// Returns what a disk and a model have in common.
+///
+/// # Errors
+///
+/// If the sizes of their sectors differ, or if the smaller has less than 1 GiB.
+pub fn common(disk: &dyn Probe, model: &dyn Probe) -> Result<Common, CheckError> {
+    let sector_bytes = disk.sector_bytes();
+    if model.sector_bytes() != sector_bytes {
+        return Err(CheckError::SectorBytes {
+            disk: sector_bytes,
+            model: model.sector_bytes(),
+        });
+    }
+    let capacity = disk.capacity().min(model.capacity());
+    let bytes = capacity.bytes(sector_bytes);
+    if bytes < CAPACITY_MIN.0 {
+        return Err(CheckError::TooSmall { bytes });
+    }
+    Ok(Common {
+        capacity,
+        sector_bytes,
+        aligned_bytes: disk.physical_bytes().max(4096),
+        depth: disk.depth().min(model.depth()),
+    })
+}
+
+/// Returns the jobs, each with `reads` reads. Equal arguments give equal jobs. Jobs for a deeper queue than both sides have are left out.
+///
+/// # Panics
+///
+/// If `reads` is zero.
+pub fn jobs(common: &Common, reads: u32, seed: u64) -> Vec<Job> {
+    assert!(reads > 0, "jobs without reads");
+    let sorts = SORTS.iter().filter(|sort| sort.depth <= common.depth);
+    sorts
+        .enumerate()
+        .map(|(number, sort)| Job {
+            name: sort.name,
+            keys: sort.keys,
+            depth: sort.depth,
+            reads: common.places(
+                sort,
+                reads,
+                &mut Random::new(seed.wrapping_add(number as u64)),
+            ),
+        })
+        .collect()
+}
+
+impl Common {
+    fn places(&self, sort: &Sort, reads: u32, random: &mut Random) -> Vec<Extent> {
+        let sectors = |bytes: u64| bytes.div_ceil(u64::from(self.sector_bytes));
+        let unit = sectors(u64::from(self.aligned_bytes));
+        let len = sectors(sort.bytes.0).next_multiple_of(unit);
+        // Blocks of the size of a read.
+        let blocks = self.capacity.get() / len;
+        let part = |thousandths: u64| (u128::from(blocks) * u128::from(thousandths) / 1000) as u64;
+        let wrapped = |block: u64| block % blocks;
+        let read = |block: u64| Extent::at(block * len, len);
+        (0..u64::from(reads))
+            .map(|number| {
+                read(match sort.places {
+                    Places::Random(thousandths) => random.up_to(part(thousandths).max(1) - 1),
+                    Places::InOrder(thousandths) => wrapped(part(thousandths) + number),
+                    Places::Backward => wrapped(part(500) + u64::from(reads) - number),
+                    Places::Strided => wrapped(part(400) + 4 * number),
+                    Places::TwoReaders => wrapped(part(200 + 500 * (number % 2)) + number / 2),
+                    Places::Again => {
+                        let within = (sectors(AGAIN.0) / len).max(1);
+                        wrapped(part(600) + random.up_to(within - 1))
+                    }
+                })
+            })
+            .collect()
+    }
+}
+
+/// Runs a job. Returns the response times in the order of the answers, and calls `answered` after each.
+///
+/// # Errors
+///
+/// If a read fails.
+pub fn run(
+    probe: &mut dyn Probe,
+    job: &Job,
+    answered: &mut dyn FnMut(),
+) -> Result<Vec<Nanos>, ProbeError> {
+    let depth = usize::from(job.depth).min(job.reads.len());
+    let mut next = job.reads.iter();
+    let mut in_drive: Vec<Option<Extent>> = vec![None; depth];
+    let mut times = Vec::with_capacity(job.reads.len());
+    for (tag, extent) in in_drive
+        .iter_mut()
+        .zip(next.by_ref())
+        .map(|(slot, extent)| {
+            *slot = Some(*extent);
+            *extent
+        })
+        .enumerate()
+    {
+        probe.send(tag as u16, Op::Read, extent)?;
+    }
+    while times.len() < job.reads.len() {
+        let answer = probe.answer()?;
+        let extent = in_drive[usize::from(answer.tag)].take();
+        if let (Some(source), Some(extent)) = (answer.failure, extent) {
+            return Err(ProbeError::Failed {
+                op: Op::Read,
+                extent,
+                source,
+            });
+        }
+        times.push(answer.at - answer.sent);
+        answered();
+        if let Some(extent) = next.next() {
+            in_drive[usize::from(answer.tag)] = Some(*extent);
+            probe.send(answer.tag, Op::Read, *extent)?;
+        }
+    }
+    Ok(times)
+}
+
+/// Response times of a job, in ms.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    pub mean: f64,
+    pub p50: f64,
+    pub p99: f64,
+}
+
+impl Times {
+    fn of(times: &[Nanos]) -> Times {
+        let mut sorted = times.to_vec();
+        sorted.sort_unstable();
+        let at = |share: f64| {
+            let rank = libm::ceil(share * sorted.len() as f64) as usize;
+            sorted[rank.clamp(1, sorted.len()) - 1].as_millis_f64()
+        };
+        let sum: f64 = sorted.iter().map(|time| time.as_millis_f64()).sum();
+        Times {
+            mean: sum / sorted.len() as f64,
+            p50: at(0.5),
+            p99: at(0.99),
+        }
+    }
+}
+
+/// Agreement of a model with a disk in a job.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Score {
+    pub disk: Times,
+    pub model: Times,
+    /// Root mean square distance of both distributions, in ms.
+    pub demerit_ms: f64,
+}
+
+/// Verdict on a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// The means differ by at most 5 %, and the demerit is at most 15 % of the disk's mean. Two units of one model differ by as much.
+    Agrees,
+    /// The means differ by at most 15 %.
+    Near,
+    Differs,
+}
+
+impl Score {
+    /// Compares the response times of a disk with those of a model.
+    ///
+    /// # Panics
+    ///
+    /// If the numbers of response times differ, or are zero.
+    pub fn of(disk: &[Nanos], model: &[Nanos]) -> Score {
+        Score {
+            disk: Times::of(disk),
+            model: Times::of(model),
+            demerit_ms: demerit_ms(disk, model),
+        }
+    }
+
+    /// Mean of the model over the mean of the disk.
+    pub fn ratio(&self) -> f64 {
+        self.model.mean / self.disk.mean.max(1e-6)
+    }
+
+    pub fn agreement(&self) -> Agreement {
+        let off = (self.ratio() - 1.0).abs();
+        let share = self.demerit_ms / self.disk.mean.max(1e-6);
+        match off {
+            off if off <= 0.05 && share <= 0.15 => Agreement::Agrees,
+            off if off <= 0.15 => Agreement::Near,
+            _ => Agreement::Differs,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use super::*;
+use crate::Modelled;
+use headtime_disk::Profile;
+use headtime_disk::profile::{FirmwarePolicy, Spec, by_name};
+
+/// Scores of all jobs, by name.
+fn scores(disk: &Profile, model: &Profile, reads: u32) -> Vec<(Job, Score)> {
+    let (mut disk, mut model) = (Modelled::new(disk, 1), Modelled::new(model, 2));
+    let common = common(&disk, &model).unwrap();
+    let jobs = jobs(&common, reads, 1).into_iter();
+    jobs.map(|job| {
+        let [disk, model]: [&mut dyn Probe; 2] = [&mut disk, &mut model];
+        let [disk, model] = [disk, model].map(|side| run(side, &job, &mut || {}).unwrap());
+        let score = Score::of(&disk, &model);
+        (job, score)
+    })
+    .collect()
+}
+
+fn differing(disk: &Profile, model: &Profile) -> Vec<&'static str> {
+    let scores = scores(disk, model, 400);
+    let differs = scores
+        .iter()
+        .filter(|(_, score)| score.agreement() == Agreement::Differs);
+    differs.map(|(job, _)| job.name).collect()
+}
+
+/// Two units of a drive differ by noise only.
+#[test]
+fn a_drive_agrees_with_its_own_profile() {
+    for name in ["atlas10k", "wd5000aaks", "exos-x18"] {
+        let profile = by_name(name).unwrap();
+        for (job, score) in scores(&profile, &profile, 400) {
+            let found = score.agreement();
+            assert!(
+                found != Agreement::Differs,
+                "{name}, {}: {score:?}",
+                job.name
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wrong_key_shows_in_the_jobs_that_name_it() {
+    let disk = by_name("wd5000aaks").unwrap();
+    let changed = |change: &dyn Fn(&mut Spec)| {
+        let model = disk.with(|spec| change(spec)).unwrap();
+        differing(&disk, &model)
+    };
+    let slow = changed(&|model| model.rotation.rpm = 5400.0);
+    assert!(
+        slow.contains(&"sequential 128 KiB at the beginning"),
+        "{slow:?}"
+    );
+    let ahead = changed(&|model| model.cache.enabled = false);
+    assert!(ahead.contains(&"sequential 4 KiB"), "{ahead:?}");
+    assert!(!ahead.contains(&"random 4 KiB"), "{ahead:?}");
+    let fifo = changed(&|model| {
+        model.queue.policy = FirmwarePolicy::Fifo;
+    });
+    assert_eq!(fifo, ["random 4 KiB, 32 in the drive"]);
+}
+
+#[test]
+fn jobs_stay_on_the_disk_are_aligned_and_depend_on_the_seed_alone() {
+    for capacity in [CAPACITY_MIN.0 / 512, 35_156_656_128] {
+        let common = Common {
+            capacity: Sectors::new(capacity),
+            sector_bytes: 512,
+            aligned_bytes: 4096,
+            depth: 32,
+        };
+        let all = jobs(&common, 5000, 7);
+        assert_eq!(all.len(), SORTS.len());
+        assert_eq!(all, jobs(&common, 5000, 7));
+        assert!(all != jobs(&common, 5000, 8));
+        for job in &all {
+            assert_eq!(job.reads.len(), 5000);
+            for read in &job.reads {
+                assert!(read.end().get() <= capacity, "{}: {read}", job.name);
+                assert!(read.start.get() % 8 == 0 && read.len.get() % 8 == 0);
+            }
+        }
+        let shallow = Common { depth: 1, ..common };
+        assert_eq!(jobs(&shallow, 1, 7).len(), SORTS.len() - 2);
+    }
+}
+
+#[test]
+fn a_disk_that_cannot_be_compared_is_an_error() {
+    let old = Modelled::new(&by_name("hp-c2247a").unwrap(), 1);
+    let new = Modelled::new(&by_name("exos-x18-4kn").unwrap(), 1);
+    let error = common(&old, &new).unwrap_err().to_string();
+    assert!(error.contains("512") && error.contains("4096"), "{error}");
+}
+
+#[test]
+fn an_unreadable_sector_ends_a_job_with_its_place() {
+    let profile = by_name("atlas10k").unwrap();
+    let mut disk = Modelled::new(&profile, 1);
+    let common = common(&disk, &Modelled::new(&profile, 1)).unwrap();
+    let job = &jobs(&common, 20, 1)[0];
+    disk.spoil(job.reads[11], 2);
+    let error = run(&mut disk, job, &mut || {}).unwrap_err().to_string();
+    assert!(error.contains(&job.reads[11].to_string()), "{error}");
+}
