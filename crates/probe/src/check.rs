@@ -304,6 +304,8 @@ pub fn run(
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
     pub mean: f64,
+    /// Standard error of the mean.
+    pub error: f64,
     pub p50: f64,
     pub p99: f64,
 }
@@ -316,9 +318,14 @@ impl Times {
             let rank = libm::ceil(share * sorted.len() as f64) as usize;
             sorted[rank.clamp(1, sorted.len()) - 1].as_millis_f64()
         };
-        let sum: f64 = sorted.iter().map(|time| time.as_millis_f64()).sum();
+        let (count, ms) = (sorted.len() as f64, || {
+            sorted.iter().map(|time| time.as_millis_f64())
+        });
+        let mean = ms().sum::<f64>() / count;
+        let variance = ms().map(|time| (time - mean) * (time - mean)).sum::<f64>() / count;
         Times {
-            mean: sum / sorted.len() as f64,
+            mean,
+            error: libm::sqrt(variance / count),
             p50: at(0.5),
             p99: at(0.99),
         }
@@ -337,9 +344,9 @@ pub struct Score {
 /// Verdict on a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
-    /// The means differ by at most 5 %, and the demerit is at most 15 % of the disk's mean. Two units of one model differ by as much.
+    /// The means differ by at most 5 % or by chance, and the medians by at most 10 %.
     Agrees,
-    /// The means differ by at most 15 %.
+    /// The means differ by at most 15 % or by chance, and the medians by at most 30 %.
     Near,
     Differs,
 }
@@ -364,12 +371,18 @@ impl Score {
     }
 
     pub fn agreement(&self) -> Agreement {
-        let off = (self.ratio() - 1.0).abs();
-        let share = self.demerit_ms / self.disk.mean.max(1e-6);
-        match off {
-            off if off <= 0.05 && share <= 0.15 => Agreement::Agrees,
-            off if off <= 0.15 => Agreement::Near,
-            _ => Agreement::Differs,
+        let off = |disk: f64, model: f64| (model / disk.max(1e-6) - 1.0).abs();
+        let mean = off(self.disk.mean, self.model.mean);
+        let median = off(self.disk.p50, self.model.p50);
+        // Few reads that wait for a turn make most of some means.
+        let chance =
+            3.0 * libm::hypot(self.disk.error, self.model.error) / self.disk.mean.max(1e-6);
+        let within =
+            |mean_max: f64, median_max: f64| mean <= mean_max.max(chance) && median <= median_max;
+        match () {
+            () if within(0.05, 0.1) => Agreement::Agrees,
+            () if within(0.15, 0.3) => Agreement::Near,
+            () => Agreement::Differs,
         }
     }
 }

@@ -34,6 +34,15 @@ pub enum DriveVerb {
     /// The demerit is the root mean square distance of the measured and the modelled distribution of response times (Ruemmler and Wilkes
     /// 1994).
     Validate(Validate),
+    /// Compare a disk with a profile: the same reads on both
+    ///
+    /// Runs twelve jobs of reads on the disk and on the profile's model, and prints one scorecard. The jobs are random, sequential, backward
+    /// and strided reads of several sizes, alone and with several commands in the drive. If a job differs, the card names the keys of the
+    /// profile on which the job depends.
+    ///
+    /// Check a disk that nothing else uses: other I/O disturbs the measurement and becomes slow. Nothing is written. 200 reads a job take
+    /// about half a minute.
+    Check(Check),
     /// Learn the service time of a read by the distance from the previous read
     ///
     /// Sends pairs of 4 KiB reads to the modelled drive. The first read, anywhere on the disk, brings the head to a known place. The second
@@ -119,6 +128,54 @@ pub struct Validate {
     #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
     pub format: TextFormat,
 }
+
+/// Arguments of `headtime drive check`.
+#[derive(Debug, Args)]
+#[command(after_long_help = CHECK_HELP)]
+pub struct Check {
+    /// Block device, file on a disk, or unix socket of an NBD server
+    ///
+    /// Devices and files are read past the page cache, and are opened for reading only.
+    #[arg(value_name = "DEVICE")]
+    pub device: PathBuf,
+    /// The drive: a name from `drive list`, a profile FILE.toml, size and speed as in 18TB-7200, or a DiskSim FILE.parv
+    #[arg(value_name = "PROFILE")]
+    pub profile: String,
+    /// Name of the drive in a DiskSim file with several drives
+    #[arg(long = "drive", value_name = "NAME")]
+    pub one: Option<String>,
+    /// Name of the NBD server's export; by default the server's default export
+    #[arg(long, value_name = "NAME")]
+    pub export: Option<String>,
+    /// Reads of each job, 10 to 100000
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 200,
+        value_parser = clap::value_parser!(u32).range(10..=100_000),
+    )]
+    pub reads: u32,
+    /// Seed of the random places and of the model's noise
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Output format: table or JSON
+    #[arg(long, value_enum, default_value_t = TextFormat::Table, value_name = "FORMAT")]
+    pub format: TextFormat,
+}
+
+const CHECK_HELP: &str = "\
+How a job is judged:
+  agrees   the means differ by at most 5 % or by chance, the medians by 10 %
+  near     the means differ by at most 15 % or by chance, the medians by 30 %
+  differs  otherwise
+  demerit  root mean square distance of both distributions of response times
+           (Ruemmler and Wilkes 1994)
+  chance   three standard errors of the difference
+
+Examples:
+  headtime drive check /dev/sdb exos-x18
+  headtime drive probe /dev/sdb --out sdb.toml
+  headtime drive check /dev/sdb sdb.toml --reads 1000";
 
 /// Arguments of `headtime drive curve`.
 #[derive(Debug, Args)]

@@ -26,7 +26,7 @@ use std::path::PathBuf;
 pub use array::{ArrayCreate, ArrayShow, ArrayVerb};
 #[cfg(feature = "fuse")]
 pub use attach::{Attach, Detach};
-pub use drive::{Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
+pub use drive::{Check, Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
 pub use output::{Format, OutputOptions};
 pub use probe::{Emit, Probe, ScratchRange};

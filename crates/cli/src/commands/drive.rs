@@ -1,5 +1,6 @@
 //! `headtime drive`
 
+mod check;
 mod curve;
 mod new;
 mod probe;
@@ -20,6 +21,7 @@ use headtime_units::{Bytes, Nanos};
 use serde::Serialize;
 use std::fs;
 
+pub(super) use check::check;
 pub(super) use curve::curve;
 pub(super) use new::new;
 pub(super) use probe::probe;

@@ -48,6 +48,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Drive(DriveVerb::New(args)) => drive::new(&args, context),
         Verb::Drive(DriveVerb::Import(args)) => drive::import(&args, context),
         Verb::Drive(DriveVerb::Validate(args)) => drive::validate(&args, context),
+        Verb::Drive(DriveVerb::Check(args)) => drive::check(&args, context),
         Verb::Drive(DriveVerb::Curve(args)) => drive::curve(&args, context),
         Verb::Drive(DriveVerb::Probe(args)) => drive::probe(&args, context),
         Verb::Serve(args) => serve::serve(&args, context),

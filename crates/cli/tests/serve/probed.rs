@@ -226,3 +226,39 @@ fn two_minutes_are_told_of_a_served_disk_too() {
     );
     assert_eq!(server.terminate(), Some(0));
 }
+
+/// The server adds tens of microseconds to each read, and the machine may be busy: only commands that the arm serves are judged.
+#[test]
+fn an_emulated_disk_is_checked_against_its_profile_and_against_another() {
+    let text = config("wd5000aaks", "scheduler = \"noop\"");
+    let mut server = Server::start("checked", &text, &[]);
+    let check = |more: &[&str]| {
+        let args = [&["drive", "check", "nbd.sock"], more].concat();
+        let output = run(&server.directory, &args);
+        let text = String::from_utf8(output.stdout).unwrap();
+        (
+            output.status.code(),
+            text,
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let (code, text, said) = check(&["wd5000aaks", "--reads", "40", "--format", "json"]);
+    assert_eq!(code, Some(0), "{said}");
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let jobs = value["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len(), 12);
+    let ratio = jobs[0]["ratio"].as_f64().unwrap();
+    assert!((0.5..=2.0).contains(&ratio), "{text}");
+    let (code, text, said) = check(&["exos-x18", "--reads", "10"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("the jobs stay within the smaller"), "{said}");
+    assert!(text.contains(" of 12 jobs agree."), "{text}");
+    let (code, _, said) = check(&["exos-x18-4kn"]);
+    assert!(
+        code == Some(3) && said.contains("sectors of 512 bytes and the model of 4096"),
+        "{said}"
+    );
+    let (code, _, said) = check(&["wd5000aaks", "--export", "none"]);
+    assert!(code == Some(4) && said.contains("none"), "{said}");
+    assert_eq!(server.terminate(), Some(0));
+}

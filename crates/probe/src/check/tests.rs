@@ -1,7 +1,7 @@
 use super::*;
 use crate::Modelled;
 use headtime_disk::Profile;
-use headtime_disk::profile::{FirmwarePolicy, Spec, by_name};
+use headtime_disk::profile::{CacheSpec, FirmwarePolicy, Spec, by_name};
 
 /// Scores of all jobs, by name.
 fn scores(disk: &Profile, model: &Profile, reads: u32) -> Vec<(Job, Score)> {
@@ -53,13 +53,17 @@ fn a_wrong_key_shows_in_the_jobs_that_name_it() {
         slow.contains(&"sequential 128 KiB at the beginning"),
         "{slow:?}"
     );
-    let ahead = changed(&|model| model.cache.enabled = false);
+    let ahead = changed(&|model| model.cache = CacheSpec::default());
     assert!(ahead.contains(&"sequential 4 KiB"), "{ahead:?}");
     assert!(!ahead.contains(&"random 4 KiB"), "{ahead:?}");
     let fifo = changed(&|model| {
         model.queue.policy = FirmwarePolicy::Fifo;
     });
-    assert_eq!(fifo, ["random 4 KiB, 32 in the drive"]);
+    let deep = [
+        "random 4 KiB, 4 in the drive",
+        "random 4 KiB, 32 in the drive",
+    ];
+    assert_eq!(fifo, deep);
 }
 
 #[test]

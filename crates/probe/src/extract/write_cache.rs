@@ -508,7 +508,7 @@ impl WriteCache {
             }
         }
         pad.flush()?;
-        let [after_read, after_write] = times.each_mut().map(median);
+        let [after_read, after_write] = times.each_mut().map(|times| median(times));
         let Some(after_read) = after_read else {
             for key in ACCEPTED {
                 told.doubt(key, "each write waited for the arm");

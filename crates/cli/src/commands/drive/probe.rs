@@ -1,6 +1,6 @@
 //! `headtime drive probe`
 
-mod device;
+pub(super) mod device;
 mod inside;
 mod page;
 mod quick;

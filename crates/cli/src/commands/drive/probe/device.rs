@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Opens a device. The device is opened for writing only if the probe may write.
-pub(super) fn device(path: &Path, writes: bool) -> Result<Probed<File>, Fault> {
+pub(in super::super) fn device(path: &Path, writes: bool) -> Result<Probed<File>, Fault> {
     let mut options = FileOptions::new(path);
     options.read_only = !writes;
     let opened = file::open(&options).map_err(|error| Fault::File(error.to_string()))?;
@@ -20,7 +20,7 @@ pub(super) fn device(path: &Path, writes: bool) -> Result<Probed<File>, Fault> {
 }
 
 /// Connects to an export behind the socket of an NBD server. Returns `None` if the path is no socket.
-pub(super) fn remote(path: &Path, export: Option<&str>) -> Result<Option<Remote>, Fault> {
+pub(in super::super) fn remote(path: &Path, export: Option<&str>) -> Result<Option<Remote>, Fault> {
     if !fs::metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
         return match export {
             None => Ok(None),
