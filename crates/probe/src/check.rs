@@ -64,6 +64,8 @@ struct Sort {
 
 /// Space in which [`Places::Again`] reads.
 const AGAIN: Bytes = Bytes(8 << 20);
+/// Time that a host adds to a response time, in ms. A shorter difference counts as none.
+const HOST_MS: f64 = 0.06;
 /// Smallest disk: each job has room.
 const CAPACITY_MIN: Bytes = Bytes(1 << 30);
 
@@ -371,7 +373,10 @@ impl Score {
     }
 
     pub fn agreement(&self) -> Agreement {
-        let off = |disk: f64, model: f64| (model / disk.max(1e-6) - 1.0).abs();
+        let off = |disk: f64, model: f64| match (model - disk).abs() {
+            time if time <= HOST_MS => 0.0,
+            time => time / disk.max(1e-6),
+        };
         let mean = off(self.disk.mean, self.model.mean);
         let median = off(self.disk.p50, self.model.p50);
         // Few reads that wait for a turn make most of some means.

@@ -170,7 +170,8 @@ How a job is judged:
   differs  otherwise
   demerit  root mean square distance of both distributions of response times
            (Ruemmler and Wilkes 1994)
-  chance   three standard errors of the difference
+  chance   three standard errors of the difference; a difference of 0.06 ms
+           or less counts as none, since the host takes time too
 
 Examples:
   headtime drive check /dev/sdb exos-x18

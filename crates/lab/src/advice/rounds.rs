@@ -36,7 +36,7 @@ pub const SCAN_LEAST: f64 = 0.1;
 const SCAN_BLOCK: Bytes = Bytes(64 << 10);
 
 /// Results of the roles in a run. `None` if the setting does not run.
-type Results = Option<Vec<RoleRun>>;
+type MaybeRoles = Option<Vec<RoleRun>>;
 
 /// One run to make: index of the setting, index of the change, and seed.
 #[derive(Clone, Copy, Debug)]
@@ -281,7 +281,7 @@ struct Second {
     /// Names of the cases, the seeds in front. The first is the first round's.
     names: Vec<String>,
     /// Results by finalist, by case.
-    results: Vec<Vec<Results>>,
+    results: Vec<Vec<MaybeRoles>>,
     /// Scores by finalist, by case.
     ratios: Vec<Vec<Option<f64>>>,
 }
@@ -297,15 +297,15 @@ impl Rounds<'_> {
     }
 
     /// The first round, with the results of today's setting in front.
-    fn first(&self, today: Vec<RoleRun>) -> Result<Vec<Results>, Fault> {
+    fn first(&self, today: Vec<RoleRun>) -> Result<Vec<MaybeRoles>, Fault> {
         let others = (1..self.settings.len()).map(|setting| self.plain(setting));
         let others = self.run(others.collect())?;
         Ok([Some(today)].into_iter().chain(others).collect())
     }
 
     /// Scores of results, of which the first are today's.
-    fn scores(&self, results: &[Results]) -> Vec<Option<f64>> {
-        let score = |runs: &Results| {
+    fn scores(&self, results: &[MaybeRoles]) -> Vec<Option<f64>> {
+        let score = |runs: &MaybeRoles| {
             let today = results[0].as_ref()?;
             Some(score(self.roles, runs.as_ref()?, today))
         };
@@ -336,7 +336,12 @@ impl Rounds<'_> {
     }
 
     /// The second round. The first seed's results are there already.
-    fn second(&self, finalists: &[usize], first: &[Results], seeds: u32) -> Result<Second, Fault> {
+    fn second(
+        &self,
+        finalists: &[usize],
+        first: &[MaybeRoles],
+        seeds: u32,
+    ) -> Result<Second, Fault> {
         let seed = |more: u32| self.load.seed.wrapping_add(u64::from(more));
         let of_seeds = (0..seeds).map(|more| (None, seed(more)));
         let of_changes = (0..self.changes.len()).map(|change| (Some(change), seed(0)));
@@ -353,7 +358,7 @@ impl Rounds<'_> {
             let others = made.by_ref().take(cases.len() - 1);
             [first[*at].clone()].into_iter().chain(others).collect()
         });
-        let results: Vec<Vec<Results>> = results.collect();
+        let results: Vec<Vec<MaybeRoles>> = results.collect();
         let ratios = results.iter().map(|own| {
             let pairs = own.iter().zip(&results[0]);
             let ratio =
@@ -376,7 +381,7 @@ impl Rounds<'_> {
     /// # Errors
     ///
     /// [`Fault::Interrupted`].
-    fn run(&self, tasks: Vec<RunTask>) -> Result<Vec<Results>, Fault> {
+    fn run(&self, tasks: Vec<RunTask>) -> Result<Vec<MaybeRoles>, Fault> {
         let progress = self.with.progress;
         progress.begin(tasks.len() as u64);
         let made = batch::all(self.jobs, tasks, |task| self.one(task))?;

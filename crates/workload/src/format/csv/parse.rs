@@ -1,7 +1,7 @@
 //! Request or event of a line.
 
 use super::columns::{CsvColumns, DeviceForm, OpCode, ROLES, Role, TimeForm, TimeForms};
-use super::{Layout, Seen};
+use super::layout::{Layout, Seen};
 use crate::calendar;
 use crate::error::FieldError;
 use crate::format::fields::Field;
@@ -37,14 +37,41 @@ pub(super) fn parse(
     let count = layout.split(line, &mut fields)?;
     seen.columns = seen.columns.max(count);
     if count < layout.needed {
-        return layout.short_line(line, count);
+        return short_line(layout, line, count);
     }
     parse_fields(line, layout.columns, &fields, seen)
 }
 
+/// Returns the error for a line that lacks a required column. A line without a request may be
+/// short.
+#[cold]
+#[inline(never)]
+fn short_line(
+    layout: &Layout<'_>,
+    line: &[u8],
+    columns: usize,
+) -> Result<Option<Parsed>, Box<FieldError>> {
+    let mut fields = [Field::end(line); ROLES];
+    layout.split(line, &mut fields)?;
+    let parsed = parse_fields(line, layout.columns, &fields, &mut Seen::default());
+    if matches!(parsed, Ok(None)) {
+        return parsed;
+    }
+    let column = layout.lacking(columns, Role::is_needed);
+    let column = column.expect("a column that is needed");
+    let found = format!("(nothing, the line ends with column {columns})");
+    let allowed = "a column that the line has; give its number, or another separator (--columns), or another format (--trace-format)";
+    Err(FieldError::new(
+        line.len(),
+        &column,
+        found.as_bytes(),
+        allowed,
+    ))
+}
+
 /// Reads the request or the event from the columns by role.
 #[inline(always)]
-pub(super) fn parse_fields(
+fn parse_fields(
     line: &[u8],
     columns: &CsvColumns,
     fields: &[Field<'_>; ROLES],
