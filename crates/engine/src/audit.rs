@@ -35,8 +35,8 @@ struct Pending {
     extent: Extent,
     /// True for a flush, or for a write with a preceding flush, until the flush is complete.
     flush_due: bool,
-    /// Expected result of a read: each sector, and its last writer in order of arrival.
-    expects: Vec<(u64, LastWriter)>,
+    /// Expected result of a read: each sector with a known last writer in order of arrival.
+    expects: Vec<(u64, RequestId)>,
 }
 
 impl Pending {
@@ -59,7 +59,7 @@ pub struct Audit {
     in_drive: BTreeMap<DriveTag, (Request<DriveTag>, Vec<RequestId>)>,
     issued: u64,
     /// The last writer of each sector in order of arrival, and on the disk.
-    wanted: BTreeMap<u64, LastWriter>,
+    wanted: BTreeMap<u64, RequestId>,
     disk: BTreeMap<u64, LastWriter>,
     failed: BTreeSet<RequestId>,
     /// Calls and answers of the gate; `None` for the default gate.
@@ -144,12 +144,13 @@ impl Audit {
                     self.flushes.insert(sequence);
                 }
                 let mut expects = Vec::new();
-                for sector in sectors(new.extent) {
-                    if new.op.changes() {
-                        self.wanted.insert(sector, Some(new.id));
-                    } else {
-                        expects.push((sector, self.wanted.get(&sector).copied().flatten()));
+                if new.op.changes() {
+                    for sector in sectors(new.extent) {
+                        self.wanted.insert(sector, new.id);
                     }
+                } else {
+                    let written = self.wanted.range(sectors(new.extent));
+                    expects.extend(written.map(|(sector, writer)| (*sector, *writer)));
                 }
                 let (op, extent) = (new.op, new.extent);
                 let pending = Pending {
@@ -216,7 +217,6 @@ impl Audit {
         }
         for id in parts {
             for (sector, expected) in &self.pending[id].expects {
-                let Some(expected) = expected else { continue };
                 if self.failed.contains(expected) {
                     continue;
                 }

@@ -3,17 +3,23 @@
 use core::ops::Range;
 
 /// A set of blocks of a disk.
+///
+/// Invariant: bit `n % 64` of `used[n / 64]` is 1 if and only if `words[n]` is not zero. A search in a nearly empty set of a large disk
+/// skips the other words.
 #[derive(Clone, Debug)]
 pub(super) struct Bits {
     words: Vec<u64>,
+    used: Vec<u64>,
     count: u64,
 }
 
 impl Bits {
     /// Returns an empty set for a disk of `blocks` blocks.
     pub fn none(blocks: u64) -> Bits {
+        let words = blocks.div_ceil(64) as usize;
         Bits {
-            words: vec![0; blocks.div_ceil(64) as usize],
+            words: vec![0; words],
+            used: vec![0; words.div_ceil(64)],
             count: 0,
         }
     }
@@ -50,6 +56,11 @@ impl Bits {
             let after = if on { *word | mask } else { *word & !mask };
             changed += u64::from((*word ^ after).count_ones());
             *word = after;
+            let bit = 1 << (index % 64);
+            match after {
+                0 => self.used[index / 64] &= !bit,
+                _ => self.used[index / 64] |= bit,
+            }
         });
         match on {
             true => self.count += changed,
@@ -60,22 +71,43 @@ impl Bits {
 
     /// Returns the first block of a range that is in the set.
     pub fn next(&self, range: Range<u64>) -> Option<u64> {
-        self.first(range, false)
+        let at = self.words.get((range.start / 64) as usize)? >> (range.start % 64);
+        let found = match at {
+            0 => {
+                let words = (range.start / 64) as usize + 1..range.end.div_ceil(64) as usize;
+                let index = self.used_within(words)?;
+                index as u64 * 64 + u64::from(self.words[index].trailing_zeros())
+            }
+            word => range.start + u64::from(word.trailing_zeros()),
+        };
+        Some(found).filter(|found| *found < range.end)
+    }
+
+    /// Returns the index of the first word of a range that is not zero.
+    fn used_within(&self, range: Range<usize>) -> Option<usize> {
+        let mut at = range.start;
+        while at < range.end {
+            let rest = self.used[at / 64] >> (at % 64);
+            if rest != 0 {
+                return Some(at + rest.trailing_zeros() as usize);
+            }
+            at = (at / 64 + 1) * 64;
+        }
+        None
     }
 
     /// Returns the first run of blocks in the set, within a range.
     pub fn next_run(&self, range: Range<u64>) -> Option<Range<u64>> {
         let start = self.next(range.clone())?;
-        let end = self.first(start..range.end, true).unwrap_or(range.end);
+        let end = self.next_gap(start..range.end).unwrap_or(range.end);
         Some(start..end)
     }
 
-    /// Returns the first block of a range that is in the set or, if `out` is true, is not in the set.
-    fn first(&self, range: Range<u64>, out: bool) -> Option<u64> {
+    /// Returns the first block of a range that is not in the set.
+    fn next_gap(&self, range: Range<u64>) -> Option<u64> {
         let mut at = range.start;
         while at < range.end {
-            let word = self.words[(at / 64) as usize];
-            let word = (if out { !word } else { word }) >> (at % 64);
+            let word = !self.words[(at / 64) as usize] >> (at % 64);
             if word != 0 {
                 let found = at + u64::from(word.trailing_zeros());
                 return Some(found).filter(|found| *found < range.end);
@@ -105,14 +137,24 @@ mod tests {
 
     #[test]
     fn bits_are_a_set() {
-        let (mut bits, mut set) = (Bits::none(300), BTreeSet::new());
+        like_a_set(300, 130);
+    }
+
+    /// Most words are zero.
+    #[test]
+    fn few_bits_of_many_are_a_set() {
+        like_a_set(40_000, 3);
+    }
+
+    fn like_a_set(blocks: u64, longest: u64) {
+        let (mut bits, mut set) = (Bits::none(blocks), BTreeSet::new());
         let mut number = 1_u64;
         for _ in 0..2_000 {
             number = number
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
-            let start = (number >> 33) % 300;
-            let end = (start + (number >> 20) % 130).min(300);
+            let start = (number >> 33) % blocks;
+            let end = (start + (number >> 20) % longest).min(blocks);
             let on = number >> 63 == 0;
             let expected = (start..end).filter(|one| match on {
                 true => set.insert(*one),
@@ -120,13 +162,13 @@ mod tests {
             });
             assert_eq!(bits.set(start..end, on), expected.count() as u64);
             assert_eq!(bits.count(), set.len() as u64);
-            let within = (number >> 10) % 300..300;
+            let within = (number >> 10) % blocks..blocks;
             let here = set.range(within.clone()).count();
             assert_eq!(bits.count_in(within.clone()), here as u64);
             let first = set.range(within.clone()).next();
             let run = first.map(|first| {
-                let end = (*first..300).find(|one| !set.contains(one));
-                *first..end.unwrap_or(300)
+                let end = (*first..blocks).find(|one| !set.contains(one));
+                *first..end.unwrap_or(blocks)
             });
             assert_eq!(bits.next_run(within), run);
         }

@@ -16,23 +16,23 @@ fn near(mib: u64) -> ProcessSpec {
 }
 
 /// What is left of the clients' rate beside a scan of `exos-x18`, and what that did.
-fn left(each: &ProcessSpec, hits: Hits) -> (f64, FreeblockStats) {
+fn left(each: &ProcessSpec, hits: Hits, seeds: u64) -> (f64, FreeblockStats) {
     let ([alone, beside], stats) =
-        with_its_buffer(&shipped("exos-x18"), "deadline", 2, each, hits, 3);
+        with_its_buffer(&shipped("exos-x18"), "deadline", 2, each, hits, seeds);
     (beside as f64 / alone as f64, stats)
 }
 
 #[test]
 fn clients_that_ask_for_what_lies_near_keep_their_hits() {
     for mib in cases(1, [300, 600]) {
-        let (share, stats) = left(&near(mib), Hits::Guarded);
+        let (share, stats) = left(&near(mib), Hits::Guarded, 3);
         assert!(share > 0.98, "{mib}: {share}, {stats:?}");
         assert!(stats.suspensions() > 2 * stats.gaps, "{mib}: {stats:?}");
         // What passes directly in front of a request the drive reads anyway.
         assert!(stats.with > 0, "{mib}: {stats:?}");
     }
     // What there is to be lost is a lot.
-    let (share, _) = left(&near(300), Hits::Spared);
+    let (share, _) = left(&near(300), Hits::Spared, 3);
     assert!(share < 0.9, "{share}");
 }
 
@@ -62,10 +62,10 @@ fn random_reads_and_writes_have_no_rest() {
             read_share,
             ..ProcessSpec::default()
         };
-        let (share, guarded) = left(&random, Hits::Guarded);
+        let (share, guarded) = left(&random, Hits::Guarded, 1);
         assert!(share > 0.95, "{read_share}: {share}");
         assert!(guarded.suspensions() * 20 < guarded.gaps, "{guarded:?}");
-        let (_, spared) = left(&random, Hits::Spared);
+        let (_, spared) = left(&random, Hits::Spared, 1);
         let of = guarded.blocks as f64 / spared.blocks as f64;
         assert!(of > 0.8, "{read_share}: {of}, {guarded:?}");
     }
@@ -73,6 +73,7 @@ fn random_reads_and_writes_have_no_rest() {
 
 /// A drive that has to write a little of what waits in its buffer, again and again, does so between a pick and its request.
 #[test]
+#[ignore = "a minute of processor time"]
 fn clients_that_write_keep_their_rate_where_the_drive_writes_back_between_two_reads() {
     let writing = ProcessSpec {
         read_share: 0.667,

@@ -256,7 +256,7 @@ fn shipped(drive: &str) -> Profile {
 }
 
 /// Requests of clients that a drive with its buffer on serves in ten seconds for each of so many seeds, alone and beside a scan of the
-/// whole disk. Also what the scan of the last seed did. A single seed varies by 2 %.
+/// whole disk. If the clients stay in a range, the scan ends behind four times the range. Also what the scan of the last seed did. A single seed varies by 2 %.
 fn with_its_buffer(
     profile: &Profile,
     scheduler: &str,
@@ -273,8 +273,13 @@ fn with_its_buffer(
         hits,
         ..FreeblockOptions::default()
     };
-    let whole = Extent::new(Lba::ZERO, profile.geometry.capacity);
-    let counts = [None, Some((whole, options))].map(|scan| {
+    let capacity = profile.geometry.capacity;
+    let sector = u64::from(profile.geometry.sector_bytes);
+    let end = each.range.map_or(capacity, |(_, end)| {
+        Sectors::new(4 * end.0 / sector).min(capacity)
+    });
+    let scanned = Extent::new(Lba::ZERO, end);
+    let counts = [None, Some((scanned, options))].map(|scan| {
         let mut count = 0;
         let mut stats = FreeblockStats::default();
         for seed in 1..=seeds {
