@@ -285,21 +285,20 @@ impl<'a> Job<'a> {
             1 => self.section.name.clone(),
             _ => format!("{}.{copy}", self.section.name),
         };
+        if !self.offset.is_multiple_of(512) {
+            let problem = "allowed are multiples of 512, the bytes of a sector";
+            return Err(self.section.error("offset", problem));
+        }
         let begin = starts[&self.path(copy)] + self.offset;
         let range = self
             .len
             .map(|len| format!("{}..{}", Bytes(begin), Bytes(begin + len)));
         let mut entry = self.entry.clone();
         set(&mut entry, "name", self.section.start(), text(name))?;
-        // An odd beginning of a range comes from the offset.
-        let key = match begin.is_multiple_of(512) {
-            true => "size",
-            false => "offset",
-        };
         set(
             &mut entry,
             "range",
-            self.section.place(key),
+            self.section.place("size"),
             range.and_then(text),
         )?;
         Ok(Node {
