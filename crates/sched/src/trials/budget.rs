@@ -4,7 +4,7 @@ use headtime_units::Millionths;
 
 /// Time that may be lost: a share of the time that passes. Amounts are in millionths of nanoseconds.
 ///
-/// Invariant: -most <= left <= most.
+/// Invariant: -max(most, 1) <= left <= most. So a budget of no time is in debt for ever after its first loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     share: i64,
@@ -50,7 +50,7 @@ impl Budget {
     fn add(&mut self, nanos: u64, parts: i64) {
         let nanos = i64::try_from(nanos).unwrap_or(i64::MAX);
         let left = self.left.saturating_add(nanos.saturating_mul(parts));
-        self.left = left.clamp(-self.most, self.most);
+        self.left = left.clamp(-self.most.max(1), self.most);
     }
 }
 
@@ -75,5 +75,10 @@ mod tests {
         budget.lose(u64::MAX);
         budget.pass(4_000);
         assert!(budget.affords(0));
+        let mut none = Budget::new(Millionths(0)).within(4_000);
+        assert!(none.affords(0));
+        none.lose(1);
+        none.pass(1_000_000);
+        assert!(!none.affords(0));
     }
 }
