@@ -254,6 +254,11 @@ impl Electronics {
             let trust = if is_read { Trust::Read } else { Trust::Learned };
             spec.trust.push((key.clone(), trust));
         }
+        // The other keys of this section are learned.
+        let unknown = self.told.unknown.iter();
+        let assumed = unknown.filter(|(key, _)| key.starts_with("overhead."));
+        spec.trust
+            .extend(assumed.map(|(key, _)| (key.clone(), Trust::Assumed)));
         self.queueing.apply(&mut spec.queue);
         if let Some(jitter) = self.jitter {
             spec.noise.overhead_sd = jitter.overhead_sd();

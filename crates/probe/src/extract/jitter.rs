@@ -283,6 +283,8 @@ mod tests {
             read_hit_after_write: micros(200),
             read_miss_after_read: micros(219),
             read_miss_after_write: micros(350),
+            write_hit_after_read: micros(200),
+            write_hit_after_write: micros(200),
             write_miss_after_read: micros(190),
             write_miss_after_write: micros(200),
             ..OverheadSpec::default()
