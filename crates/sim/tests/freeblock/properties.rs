@@ -169,7 +169,7 @@ proptest! {
         };
         let near = Extent::at(0, drive.geometry.capacity.get().min(20_000_000));
         let (timeline, _) = simulate(&drive, scheduler, &workload, Some((near, options)), change);
-        prop_assert_eq!(timeline.len(), 600);
+        prop_assert_eq!(timeline.len(), 200);
         prop_assert!(timeline.iter().any(|went| went.flushes));
     }
 }
