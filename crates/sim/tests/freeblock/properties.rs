@@ -106,7 +106,7 @@ proptest! {
         (flushes, write_back, hits) in (any::<bool>(), any::<bool>(), select(vec![Hits::Ignored, Hits::Spared, Hits::Guarded])),
     ) {
         let drive = noisy(drive, write_back);
-        let mut workload = ten(seed, 40, 5_000);
+        let mut workload = ten(seed, 100, 5_000);
         for (number, one) in workload.processes.iter_mut().enumerate() {
             (one.read_share, one.sequential_share) = (reads, in_order);
             if flushes && number < 2 {
@@ -146,7 +146,7 @@ proptest! {
         (think_ms, idle, write_back) in (1..40_u64, any::<bool>(), any::<bool>()),
     ) {
         let drive = noisy(drive, write_back);
-        let mut workload = ten(seed, 200, 5_000);
+        let mut workload = ten(seed, 600, 5_000);
         for (number, one) in workload.processes.iter_mut().enumerate() {
             one.read_share = reads;
             if number < flushing {
@@ -169,7 +169,7 @@ proptest! {
         };
         let near = Extent::at(0, drive.geometry.capacity.get().min(20_000_000));
         let (timeline, _) = simulate(&drive, scheduler, &workload, Some((near, options)), change);
-        prop_assert_eq!(timeline.len(), 200);
+        prop_assert_eq!(timeline.len(), 600);
         prop_assert!(timeline.iter().any(|went| went.flushes));
     }
 }
