@@ -180,7 +180,7 @@ pub enum CheckError {
     TooSmall { bytes: u64 },
 }
 
-/// Returns what a disk and a model have in common.
+/// Returns the common properties of a disk and a model.
 ///
 /// # Errors
 ///
@@ -354,7 +354,7 @@ pub enum Agreement {
 }
 
 impl Score {
-    /// Compares the response times of a disk with those of a model.
+    /// Compares response times of a disk and of a model.
     ///
     /// # Panics
     ///

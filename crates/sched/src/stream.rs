@@ -207,8 +207,8 @@ impl StreamConfig {
             Self::DEFAULT.lost,
             Millionths::ONE,
             "share of the time for which the disk may be held where nothing has shown that this pays; beyond \
-             it, waiting and the elevator are tried in turn, and what serves more is in force; 1 waits wherever a \
-             child may be worth it, as the paper has it",
+             it, waiting and the elevator are tried in turn, and what serves more is in force; 0 never holds the \
+             disk; 1 waits wherever a child may be worth it, as the paper has it",
         ),
     ];
 

@@ -87,19 +87,10 @@ fn processes_of_a_trace_become_roles_by_name_and_by_number() {
     }
     fs::write(&trace, text).unwrap();
     let trace = trace.to_str().unwrap();
+    let question = ["report", trace, "--profile", "wd5000aaks", "--seeds", "1"];
     let roles = |role: &str| {
-        let answer = json(&[
-            "report",
-            trace,
-            "--profile",
-            "wd5000aaks",
-            "--seeds",
-            "1",
-            "--role",
-            role,
-            "--format",
-            "json",
-        ]);
+        let more = ["--role", role, "--format", "json"];
+        let answer = json(&[&question[..], &more].concat());
         let roles = answer["roles"].as_array().unwrap().clone();
         let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
         roles
@@ -117,18 +108,8 @@ fn processes_of_a_trace_become_roles_by_name_and_by_number() {
         with_a_role_without_requests,
         [pair("others", "best-effort")]
     );
-    let text = stdout(&[
-        "report",
-        trace,
-        "--profile",
-        "wd5000aaks",
-        "--seeds",
-        "1",
-        "--today",
-        "none@4",
-        "--jobs",
-        "1",
-    ]);
+    let today = ["--today", "none@4", "--jobs", "1"];
+    let text = stdout(&[&question[..], &today].concat());
     assert!(
         text.contains("Today: none, 4 commands in the drive."),
         "{text}"

@@ -11,7 +11,7 @@ const NO_WORSE: f64 = 0.99;
 /// Ratio of scores beyond which a recommendation is beaten.
 const BEATEN: f64 = 1.1;
 
-/// Place of the recommended setting among the finalists, of which the first is today's. Settings of one side compete; today's setting competes
+/// Place of the recommended setting among the finalists. The first finalist is today's setting. Settings of one side compete; today's setting competes
 /// on the side of Linux.
 pub(super) fn choose(finals: &[&DiskSetting], means: &[f64], side: Side) -> usize {
     let of_side = || (0..finals.len()).filter(|place| finals[*place].side == side);

@@ -141,7 +141,7 @@ pub struct Advice {
     pub simulated_s: f64,
     /// All settings; the first is today's. Best first behind it, the second round's in front.
     pub tried: Vec<Tried>,
-    /// Who waits for whom today, by role.
+    /// Waits of each role under today's setting, by the role that the disk served meanwhile.
     pub waits: Vec<Waits>,
     /// Response times of each role, under today's setting and each recommended one: index in [`Advice::tried`], and curves by role.
     pub curves: Vec<(usize, Vec<Curve>)>,

@@ -22,7 +22,7 @@ pub(super) struct Recorded {
     samples: Vec<(usize, Sample)>,
 }
 
-/// Runs a load under a setting, and records its requests. Roles are those of `known`, or else those of the run.
+/// Runs a load under a setting, and records its requests. Takes the roles of `known`, or finds them in the run.
 pub(super) fn record(
     load: &Scenario,
     setting: &DiskSetting,
@@ -61,7 +61,7 @@ impl Recorded {
         self.run.warm_up_s
     }
 
-    /// Who waits for whom, by role.
+    /// Waits of each role, by the role that the disk served meanwhile.
     pub fn waits(&self) -> Vec<Waits> {
         waits(&self.samples, self.roles.len(), self.from())
     }

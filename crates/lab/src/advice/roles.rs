@@ -93,7 +93,7 @@ fn weight(role: &Role) -> f64 {
     }
 }
 
-/// Weighted geometric mean of the speeds over those of `today`.
+/// Weighted geometric mean, over the roles, of a speed divided by the speed today.
 pub(super) fn score(roles: &[Role], runs: &[RoleRun], today: &[RoleRun]) -> f64 {
     let (mut sum, mut weights) = (0.0, 0.0);
     for ((role, run), today) in roles.iter().zip(runs).zip(today) {
@@ -108,7 +108,7 @@ pub(super) fn score(roles: &[Role], runs: &[RoleRun], today: &[RoleRun]) -> f64 
     (sum / weights).exp()
 }
 
-/// Geometric mean of a setting's scores, of which the first `seeds` are of seeds. A change counts only if it lowers the score: no setting is
+/// Geometric mean of a setting's scores: `seeds` scores of seeds, then scores of changes. A change counts only if it lowers the score: no setting is
 /// recommended for an assumption that it would gain from. A run that failed counts as a starved one.
 pub(super) fn mean(scores: &[Option<f64>], seeds: usize) -> f64 {
     let logs = scores.iter().map(|score| score.unwrap_or(LEAST).ln());

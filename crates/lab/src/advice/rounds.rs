@@ -28,11 +28,11 @@ const SHORTEST: Nanos = Nanos::from_secs(10);
 const LONGEST: Nanos = Nanos::from_secs(300);
 /// Requests of a run under today's setting below which the answer is doubtful.
 const FEW: u64 = 100;
-/// Score of the load beside a scan over the score without, from which the scan costs little.
+/// Least score of the load beside a scan, relative to the load alone, at which the scan costs little.
 const SCAN_COST: f64 = 0.95;
 /// Rate below which a scan finds hardly any gaps, in MB/s: a disk of 18 TB in six years.
 pub const SCAN_LEAST: f64 = 0.1;
-/// Block of the scan in gaps: that of a scrub.
+/// Block of the scan in gaps; a scrub has the same.
 const SCAN_BLOCK: Bytes = Bytes(64 << 10);
 
 /// Results of the roles in a run. `None` if the setting does not run.
@@ -165,7 +165,7 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
     })
 }
 
-/// The load of a question, once, without a scan, and no longer than [`LONGEST`]. Notes say what is left out.
+/// The load of a question, once, without a scan, and no longer than [`LONGEST`]. Also returns a note for each omission.
 fn one_disk(load: &Scenario) -> Result<(Scenario, Vec<String>), Fault> {
     let mut load = load.clone();
     let cluster = match &load.workload {
@@ -303,7 +303,7 @@ impl Rounds<'_> {
         Ok([Some(today)].into_iter().chain(others).collect())
     }
 
-    /// Scores of results, of which the first are today's.
+    /// Scores of results. The first results are of today's setting.
     fn scores(&self, results: &[MaybeRoles]) -> Vec<Option<f64>> {
         let score = |runs: &MaybeRoles| {
             let today = results[0].as_ref()?;
@@ -312,7 +312,7 @@ impl Rounds<'_> {
         results.iter().map(score).collect()
     }
 
-    /// Settings of the second round: today's, and the best of each side. Among equals those that change least go on.
+    /// Settings of the second round: today's, and the best of each side. Of equal settings, the setting with fewest changes goes on.
     fn finalists(&self, scores: &[Option<f64>]) -> Vec<usize> {
         let mut finalists = vec![0];
         for side in [Side::Linux, Side::Headtime] {

@@ -100,6 +100,16 @@ fn text(value: impl ToString) -> Option<Value> {
     Some(Value::Text(value.to_string()))
 }
 
+/// Reads a number of bytes that are whole sectors.
+fn sectors(text: &str) -> Result<u64, String> {
+    match bytes(text)? {
+        odd if !odd.is_multiple_of(512) => {
+            Err("allowed are multiples of 512 bytes, a sector".to_owned())
+        }
+        whole => Ok(whole),
+    }
+}
+
 fn number(value: u64) -> Option<Value> {
     Some(Value::Integer(value as i64))
 }
@@ -112,7 +122,7 @@ impl<'a> Job<'a> {
             section,
             entry: Table::default(),
             copies: if filename.is_some() { 1 } else { numjobs },
-            offset: section.get("offset", bytes)?.unwrap_or_default(),
+            offset: section.get("offset", sectors)?.unwrap_or_default(),
             len: section.get("size", bytes)?.filter(|size| *size > 0),
         };
         job.put("processes", "numjobs", number(numjobs / job.copies))?;
@@ -285,10 +295,6 @@ impl<'a> Job<'a> {
             1 => self.section.name.clone(),
             _ => format!("{}.{copy}", self.section.name),
         };
-        if !self.offset.is_multiple_of(512) {
-            let problem = "allowed are multiples of 512, the bytes of a sector";
-            return Err(self.section.error("offset", problem));
-        }
         let begin = starts[&self.path(copy)] + self.offset;
         let range = self
             .len

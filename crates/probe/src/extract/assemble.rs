@@ -306,7 +306,7 @@ impl Extraction {
             .as_ref()
             .map_or(0.0, |writes| writes.tail - transfer.reconnect)
             + apart.completion;
-        // If no such write was timed, its processing is assumed to be that of a read hit.
+        // If no such write was timed, the time of a read hit is assumed.
         let accepted = match self.electronics.write_cache.accepted {
             Some((sectors, times)) => times.map(|time| time - sectors as f64 * tail - completion),
             None => [hit; 2],

@@ -444,6 +444,19 @@ fn what_is_held_is_drained_with_the_rest_in_order_of_arrival() {
 }
 
 #[test]
+fn without_time_to_lose_the_disk_is_never_held() {
+    let mut world = noop(StreamConfig {
+        lost: Millionths(0),
+        ..StreamConfig::DEFAULT
+    });
+    for (tag, lba, ms) in &STREAM[..5] {
+        world.arrive(at(*ms), &[read(*tag, *lba, *ms)]);
+    }
+    world.run(at(1_000));
+    assert_eq!(world.sched.waits().waits, 0);
+}
+
+#[test]
 fn a_held_request_that_is_withdrawn_has_ended_the_wait() {
     let mut world = noop(StreamConfig::DEFAULT);
     for (tag, lba, ms) in &STREAM[..5] {

@@ -4,7 +4,7 @@ use headtime_units::Millionths;
 
 /// Time that may be lost: a share of the time that passes. Amounts are in millionths of nanoseconds.
 ///
-/// Invariant: -max(most, 1) <= left <= most. So a budget of no time is in debt for ever after its first loss.
+/// Invariant: -most <= left <= most.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
     share: i64,
@@ -42,15 +42,16 @@ impl Budget {
         self.add(nanos, Millionths::ONE.0.cast_signed());
     }
 
+    /// Returns true if this time may be lost now. A budget of no time affords nothing, not even the beginning of a loss.
     pub fn affords(&self, nanos: u64) -> bool {
         let needed = i128::from(nanos) * i128::from(Millionths::ONE.0);
-        needed <= i128::from(self.left)
+        self.most > 0 && needed <= i128::from(self.left)
     }
 
     fn add(&mut self, nanos: u64, parts: i64) {
         let nanos = i64::try_from(nanos).unwrap_or(i64::MAX);
         let left = self.left.saturating_add(nanos.saturating_mul(parts));
-        self.left = left.clamp(-self.most.max(1), self.most);
+        self.left = left.clamp(-self.most, self.most);
     }
 }
 
@@ -76,9 +77,8 @@ mod tests {
         budget.pass(4_000);
         assert!(budget.affords(0));
         let mut none = Budget::new(Millionths(0)).within(4_000);
-        assert!(none.affords(0));
-        none.lose(1);
-        none.pass(1_000_000);
+        assert!(!none.affords(0));
+        none.gain(1_000_000);
         assert!(!none.affords(0));
     }
 }

@@ -15,7 +15,7 @@ fn near(mib: u64) -> ProcessSpec {
     }
 }
 
-/// What is left of the clients' rate beside a scan of `exos-x18`, and what that did.
+/// Rate of clients beside a scan of `exos-x18` over their rate alone, and counts of the scan.
 fn left(each: &ProcessSpec, hits: Hits, seeds: u64) -> (f64, FreeblockStats) {
     let ([alone, beside], stats) =
         with_its_buffer(&shipped("exos-x18"), "deadline", 2, each, hits, seeds);
