@@ -27,10 +27,6 @@ impl Output {
     ///
     /// If the directory does not exist or may not be written to.
     pub fn create(path: &Path) -> Result<Output, Fault> {
-        let path = match path.as_os_str() == "-" {
-            true => Path::new("/dev/stdout"),
-            false => path,
-        };
         let special = is_special(path);
         let beside = (!special).then(|| {
             let mut name = OsString::from(".");
@@ -40,7 +36,7 @@ impl Output {
         });
         let file = match &beside {
             Some(beside) => File::create_new(beside),
-            None => File::options().write(true).open(path),
+            None => File::options().write(true).open(opened(path)),
         };
         let file = file.map_err(|error| Fault::writing(path, &error))?;
         Ok(Output {
@@ -158,9 +154,17 @@ pub fn sync_directory(of: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// True for a name that exists and is no regular file. Text is written to it directly.
+/// Path to open for a name: standard output for `-`.
+fn opened(path: &Path) -> &Path {
+    match path.as_os_str() == "-" {
+        true => Path::new("/dev/stdout"),
+        false => path,
+    }
+}
+
+/// True for a name that exists and is no regular file, and for `-`. Text is written to it directly.
 fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file())
+    path.as_os_str() == "-" || fs::metadata(path).is_ok_and(|found| !found.is_file())
 }
 
 impl Write for Output {
@@ -192,6 +196,14 @@ mod tests {
             std::env::temp_dir().join(format!("headtime-files-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
+    }
+
+    #[test]
+    fn a_dash_is_standard_output_and_no_file() {
+        let dash = Path::new("-");
+        Output::write_all_of(dash, "").unwrap();
+        Output::write_new(dash, "").unwrap();
+        assert!(!dash.exists());
     }
 
     #[test]

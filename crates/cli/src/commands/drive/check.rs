@@ -13,6 +13,9 @@ use headtime_probe::check::{Agreement, Job, Score, common, jobs, run};
 use headtime_probe::{Guarded, Modelled, Probe};
 use headtime_units::Time;
 
+/// Mean response time of random reads below which no arm has moved: a quarter of a turn at 15,000 a minute.
+const SOONEST_MS: f64 = 1.0;
+
 /// Runs the jobs on the disk and on its model, and prints the scorecard.
 pub(in crate::commands) fn check(args: &Check, context: &mut Context<'_>) -> Result<(), Fault> {
     let profile = context.one_drive(&args.profile, args.one.as_deref())?;
@@ -61,6 +64,12 @@ fn compare(
         scores.push((job, score));
     }
     progress.end();
+    if scores[0].1.disk.mean < SOONEST_MS {
+        context.note(&format!(
+            "{} answers random reads too soon for a hard disk; a cache, or holes of a file, may answer",
+            disk.name()
+        ));
+    }
     match args.format {
         TextFormat::Json => output::json(context.out, &json(&scores, disk, model, args)),
         TextFormat::Table => {

@@ -138,7 +138,8 @@ impl Form<'_> {
 fn name_of(path: &Path) -> Option<String> {
     let name = path.file_stem()?.to_str()?.to_ascii_lowercase();
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-    (!name.is_empty() && name.chars().all(fits)).then_some(name)
+    let has_letters = name.contains(|c: char| c.is_ascii_alphanumeric());
+    (has_letters && name.chars().all(fits)).then_some(name)
 }
 
 /// Makes the sheet from given values and from answers.
@@ -316,6 +317,7 @@ mod tests {
             ("disk.two.toml", Some("disk.two")),
             ("my disk.toml", None),
             ("/", None),
+            ("-", None),
         ] {
             assert_eq!(name_of(Path::new(path)).as_deref(), name, "{path}");
         }
