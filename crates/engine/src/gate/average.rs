@@ -8,7 +8,7 @@
 //! # How it works
 //!
 //! An order gives a lane a [rate](GateOrder::Rate). Among lanes with requests, the lane that is furthest behind its
-//! rate, in seconds, goes first. A lane is at most `burst` behind, so a lane without requests loses its share. If no
+//! rate, in seconds, goes first. A lane is at most a second behind, so a lane without requests loses its share. If no
 //! lane is behind, lanes without a rate go. Lanes that are ahead go last. So the drive is never idle while there are
 //! requests.
 //!
@@ -41,17 +41,12 @@ const INFO: PolicyInfo = PolicyInfo {
     bound: "none",
     source: "the rival in U-Shape (SC'11), 2",
     avoid: "requests of a program are close together at times, and far apart at others",
-    options: &[
-        BY,
-        LANES,
-        OptionInfo::duration(
-            "burst",
-            Nanos::from_millis(1000),
-            "time of its rate that a lane can be behind; longer lets a lane catch up on more after a pause",
-        ),
-    ],
+    options: &[BY, LANES],
     ..PolicyInfo::PLAIN
 };
+
+/// Longest time of its rate that a lane can be behind. Choice of this project: the time over which users look at rates.
+const BURST: Nanos = Nanos::from_millis(1000);
 
 /// Account of a lane with a rate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,7 +62,6 @@ struct Rated {
 struct Average {
     assignment: Assignment,
     room: FixedDepth,
-    burst: Nanos,
     /// Accounts by lane.
     rates: Vec<Rated>,
     /// Lane that was served last.
@@ -82,7 +76,6 @@ impl Average {
             rates: vec![Rated::default(); assignment.lanes()],
             assignment,
             room: FixedDepth::new(config),
-            burst: options.duration("burst"),
             serves: Lane(0),
         }
     }
@@ -95,7 +88,7 @@ impl Average {
         let Rated { rate, paid } = self.rates[lane.index()];
         match rate {
             0 => (1, Time::ZERO, turn),
-            _ if paid < now => (0, paid.max(now.saturating_sub(self.burst)), turn),
+            _ if paid < now => (0, paid.max(now.saturating_sub(BURST)), turn),
             _ => (2, paid, turn),
         }
     }
@@ -136,7 +129,7 @@ impl Gate for Average {
             let sectors = u128::from(command.extent.len.get());
             let time = sectors * 1_000_000_000 / u128::from(rated.rate);
             let time = Nanos::from_nanos(u64::try_from(time).unwrap_or(u64::MAX));
-            rated.paid = rated.paid.max(now.saturating_sub(self.burst)) + time;
+            rated.paid = rated.paid.max(now.saturating_sub(BURST)) + time;
         }
     }
 
