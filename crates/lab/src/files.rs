@@ -6,6 +6,7 @@ use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -36,7 +37,8 @@ impl Output {
         });
         let file = match &beside {
             Some(beside) => File::create_new(beside),
-            None => File::options().write(true).open(opened(path)),
+            None if is_stdout(path) => io::stdout().as_fd().try_clone_to_owned().map(File::from),
+            None => File::options().write(true).open(path),
         };
         let file = file.map_err(|error| Fault::writing(path, &error))?;
         Ok(Output {
@@ -154,17 +156,18 @@ pub fn sync_directory(of: &Path) -> io::Result<()> {
     File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Path to open for a name: standard output for `-`.
-fn opened(path: &Path) -> &Path {
-    match path.as_os_str() == "-" {
-        true => Path::new("/dev/stdout"),
-        false => path,
-    }
+/// True for names of standard output. Text goes to the open file itself: the name `/dev/stdout` opens a redirected file anew, at its
+/// beginning.
+fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout"]
+        .iter()
+        .any(|name| path == Path::new(name))
 }
 
-/// True for a name that exists and is no regular file, and for `-`. Text is written to it directly.
-fn is_special(path: &Path) -> bool {
-    path.as_os_str() == "-" || fs::metadata(path).is_ok_and(|found| !found.is_file())
+/// True for a name that stands for no file to be replaced: a name in `/dev`, standard output, or a pipe. Text is written there directly.
+pub fn is_special(path: &Path) -> bool {
+    let there = || fs::metadata(path).is_ok_and(|found| !found.is_file());
+    is_stdout(path) || path.starts_with("/dev") || there()
 }
 
 impl Write for Output {
@@ -196,14 +199,6 @@ mod tests {
             std::env::temp_dir().join(format!("headtime-files-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         path
-    }
-
-    #[test]
-    fn a_dash_is_standard_output_and_no_file() {
-        let dash = Path::new("-");
-        Output::write_all_of(dash, "").unwrap();
-        Output::write_new(dash, "").unwrap();
-        assert!(!dash.exists());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::progress::progress;
 use headtime_config::Table;
 use headtime_lab::execute::{Executed, Execution, Keep, Mark, With, execute, fits};
 use headtime_lab::fault::Fault;
-use headtime_lab::files::Output;
+use headtime_lab::files::{Output, is_special};
 use headtime_lab::output::{Terminal, json_text};
 use headtime_lab::prepare::{Prepared, prepare};
 use headtime_lab::report::{Host, Report, round, text};
@@ -170,7 +170,7 @@ pub(super) fn is_picture(path: &Path) -> Result<(), Fault> {
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("svg"));
     // A device such as /dev/stdout takes any format.
-    if !is_svg && !path.starts_with("/dev") {
+    if !is_svg && !is_special(path) {
         return Err(Fault::Usage(format!(
             "--plot {}: pictures are SVG; allowed is a name that ends in .svg",
             path.shown()

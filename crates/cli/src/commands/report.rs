@@ -10,7 +10,7 @@ use headtime_config::{Place, Table, Value};
 use headtime_lab::advice::{DiskSetting, Mix, Question, advise, today};
 use headtime_lab::execute::With;
 use headtime_lab::fault::Fault;
-use headtime_lab::files::Output;
+use headtime_lab::files::{Output, is_special};
 use headtime_lab::fio::{self, MeasuredJob};
 use headtime_lab::output::json_text;
 use headtime_lab::scenario::{RoleSpec, Scenario};
@@ -165,6 +165,14 @@ fn recorded(
             target.path()
         ))
     })?;
+    let only_span = ReadingOptions {
+        span: args.reading.span,
+        ..ReadingOptions::default()
+    };
+    if args.reading != only_span {
+        let problem = "options for reading a trace are not for a device, which is recorded; leave them out but --for";
+        return Err(Fault::Usage(format!("{}: {problem}", target.path())));
+    }
     let out = match &args.out {
         Some(page) => page.with_extension("csv.gz"),
         None => PathBuf::from(format!("headtime-{}.csv.gz", target.disk())),
@@ -176,12 +184,7 @@ fn recorded(
         buffer: BUFFER,
     };
     record(&recording, context)?;
-    // The time of --for is over.
-    let reading = ReadingOptions {
-        span: None,
-        ..args.reading.clone()
-    };
-    trace(&[out], args, &reading, context)
+    trace(&[out], args, &ReadingOptions::default(), context)
 }
 
 /// Starts the file of a page.
@@ -189,7 +192,7 @@ fn page_file(path: &Path) -> Result<Output, Fault> {
     let is_page = path
         .extension()
         .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"));
-    if !is_page && !path.starts_with("/dev") {
+    if !is_page && !is_special(path) {
         return Err(Fault::Usage(format!(
             "--out {}: a report is HTML; allowed is a name that ends in .html",
             path.shown()

@@ -12,7 +12,7 @@ use headtime_config::{Error as TreeError, Place, Table, Value};
 use headtime_lab::execute::With;
 use headtime_lab::fault::Fault;
 use headtime_lab::figure::{self, Scale};
-use headtime_lab::files::Output;
+use headtime_lab::files::{Output, is_special};
 use headtime_lab::output::{Terminal, json_text};
 use headtime_lab::scenario::Scenario;
 use headtime_lab::stock::Stock;
@@ -249,7 +249,7 @@ impl Targets {
             journal: None,
             directory: None,
         };
-        let Some(out) = &args.out else {
+        let Some(out) = args.out.as_ref().filter(|out| out.as_os_str() != "-") else {
             return Ok(targets);
         };
         if args.format == Some(Format::Table) {
@@ -284,8 +284,7 @@ impl Targets {
                 }
             }
             // A pipe or a device cannot have a journal. So a sweep to a pipe or a device cannot be resumed.
-            let special = fs::metadata(out).is_ok_and(|found| !found.is_file());
-            targets.journal = (!special).then(|| Journal::beside(out));
+            targets.journal = (!is_special(out)).then(|| Journal::beside(out));
         }
         Ok(targets)
     }

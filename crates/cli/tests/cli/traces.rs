@@ -79,7 +79,22 @@ fn conversions_go_both_ways() {
     // Options may stand between the files.
     stdout(&["trace", "convert", &csv, "--to", "disksim", &back]);
     let printed = stdout(&["trace", "convert", "tiny.trace", "--to", "csv", "-"]);
-    assert_eq!(printed, std::fs::read_to_string(&csv).unwrap());
+    let wanted = std::fs::read_to_string(&csv).unwrap();
+    assert_eq!(printed, wanted);
+    // A redirected file is neither replaced nor written from its beginning.
+    for name in ["-", "/dev/stdout"] {
+        let log = directory.join("log");
+        std::fs::write(&log, "before\n").unwrap();
+        let appended = std::fs::File::options().append(true).open(&log).unwrap();
+        let args = ["trace", "convert", "tiny.trace", "--to", "csv", name];
+        let status = headtime(&args)
+            .stdout(appended)
+            .stderr(Stdio::null())
+            .status();
+        assert!(status.unwrap().success());
+        let text = std::fs::read_to_string(&log).unwrap();
+        assert_eq!(text, format!("before\n{wanted}"), "{name}");
+    }
     let comment_free = |path: &str| -> String {
         let text = std::fs::read_to_string(path).unwrap();
         text.lines()

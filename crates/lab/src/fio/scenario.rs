@@ -123,7 +123,7 @@ impl<'a> Job<'a> {
             entry: Table::default(),
             copies: if filename.is_some() { 1 } else { numjobs },
             offset: section.get("offset", sectors)?.unwrap_or_default(),
-            len: section.get("size", bytes)?.filter(|size| *size > 0),
+            len: section.get("size", sectors)?.filter(|size| *size > 0),
         };
         job.put("processes", "numjobs", number(numjobs / job.copies))?;
         let pattern = job.pattern()?;
