@@ -270,11 +270,7 @@ fn headtime(advice: &Advice, device: &Device, belief: &str) -> String {
         text.push_str(&how_sure(advice, &advice.headtime));
     }
     if let Some(scan) = &advice.scan {
-        let _ = write!(
-            text,
-            "<p><b>Scan:</b> {}.</p>",
-            escaped(&scan_text(scan.mb_s, scan.days, scan.cost))
-        );
+        let _ = write!(text, "<p><b>Scan:</b> {}.</p>", escaped(&scan_text(scan)));
     }
     text + "</div>"
 }

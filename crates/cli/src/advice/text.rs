@@ -1,7 +1,9 @@
 //! Advice as lines for a terminal.
 
 use super::commands::{Device, keep, set, undo};
-use headtime_lab::advice::{Advice, Pick, Role, RoleRun, SCAN_LEAST, Side, SpeedMeasure, Waits};
+use headtime_lab::advice::{
+    Advice, GapScan, Pick, Role, RoleRun, SCAN_LEAST, Side, SpeedMeasure, Waits,
+};
 use headtime_lab::fio::MeasuredJob;
 use headtime_lab::output::{TableColumn, Terminal, table};
 
@@ -44,8 +46,12 @@ pub(super) fn rate(role: &Role, run: &RoleRun) -> String {
     }
 }
 
-/// Text of a role's value in a run.
-type ShowRole<'a> = &'a dyn Fn(&Role, &RoleRun) -> String;
+/// Measures of a role in the table: name and text of the value in a run.
+const MEASURES: [(&str, fn(&Role, &RoleRun) -> String); 3] = [
+    ("served", rate),
+    ("median", |_, run| of_served(run, run.p50_ms)),
+    ("slowest 1 %", |_, run| of_served(run, run.p99_ms)),
+];
 
 /// The whole text.
 pub fn text(
@@ -63,25 +69,24 @@ pub fn text(
         lines.push(format!("This answer does not hold: {doubt}."));
     }
     lines.push(String::new());
-    let mut columns = vec![TableColumn::words(
-        "role",
-        advice.roles.iter().map(|role| role.name.clone()),
-    )];
-    let settings = [("today", today), ("Linux", linux), ("Headtime", headtime)];
-    let cells = |show: ShowRole<'_>, at: usize| {
-        let pairs = advice.roles.iter().zip(&settings[at].1.roles);
-        pairs.map(|(role, run)| show(role, run)).collect::<Vec<_>>()
-    };
-    let of: [(&'static str, ShowRole<'_>); 3] = [
-        ("served", &rate),
-        ("median", &|_, run| of_served(run, run.p50_ms)),
-        ("slowest 1 %", &|_, run| of_served(run, run.p99_ms)),
+    let rows: Vec<_> = (0..advice.roles.len())
+        .flat_map(|at| MEASURES.map(|(name, show)| (at, name, show)))
+        .collect();
+    let role_names = rows
+        .iter()
+        .map(|(at, name, _)| match *name == MEASURES[0].0 {
+            true => advice.roles[*at].name.clone(),
+            false => String::new(),
+        });
+    let measure_names = rows.iter().map(|(_, name, _)| (*name).to_owned());
+    let mut columns = vec![
+        TableColumn::words("role", role_names),
+        TableColumn::words("", measure_names),
     ];
-    for (group, show) in of {
-        for (at, (name, _)) in settings.iter().enumerate() {
-            let cells = cells(show, at).into_iter();
-            columns.push(TableColumn::numbers(name, cells).under(group));
-        }
+    for (name, tried) in [("today", today), ("Linux", linux), ("Headtime", headtime)] {
+        let cells = rows.iter();
+        let cells = cells.map(|(at, _, show)| show(&advice.roles[*at], &tried.roles[*at]));
+        columns.push(TableColumn::numbers(name, cells));
     }
     lines.push(table(&columns, terminal).trim_end().to_owned());
     lines.push(String::new());
@@ -112,10 +117,7 @@ pub fn text(
         lines.push(format!("  sure  {}", sure(advice, &advice.headtime)));
     }
     if let Some(scan) = &advice.scan {
-        lines.push(format!(
-            "  scan  {}",
-            scan_text(scan.mb_s, scan.days, scan.cost)
-        ));
+        lines.push(format!("  scan  {}", scan_text(scan)));
     }
     lines.push(format!(
         "Simulated: {} runs of {} s. Not tried: {}.",
@@ -169,23 +171,27 @@ pub(super) fn with_headtime(advice: &Advice) -> String {
 pub(super) const NOT_TRIED: &str = "kyber, nr_requests";
 
 /// Describes a background scan.
-pub(super) fn scan_text(mb_s: f64, days: f64, cost: f64) -> String {
-    let cost = 100.0 * (1.0 - cost);
+pub(super) fn scan_text(scan: &GapScan) -> String {
+    let cost = 100.0 * (1.0 - scan.cost);
     let cost = match cost < 1.0 {
         true => "which costs the others less than 1 %".to_owned(),
         false => format!("which costs the others {cost:.0} %"),
     };
-    if mb_s < SCAN_LEAST {
+    if scan.mb_s < SCAN_LEAST {
         return "a scan finds hardly any gaps on the head's way; in idle time it can read more"
             .to_owned();
     }
-    let long = match days {
+    let queue = match scan.short_queue {
+        true => ", with two commands in the drive,",
+        false => "",
+    };
+    let long = match scan.days {
         days if days < 1.5 => format!("{:.1} hours", 24.0 * days),
         days => format!("{days:.0} days"),
     };
     format!(
-        "a scan in gaps reads {} MB/s beside this, the disk in {long}, {cost}",
-        short(mb_s)
+        "a scan in gaps{queue} reads {} MB/s beside this, the disk in {long}, {cost}",
+        short(scan.mb_s)
     )
 }
 
@@ -258,11 +264,11 @@ pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
         advice.changes.len()
     );
     let mut text = match pick.is_today() {
-        true => format!("in {runs}, no other setting of Linux was better all the time"),
+        true => format!("no setting of Linux is better by more than 3 % in the mean of {runs}"),
         false if pick.worse_if.is_empty() => format!("no worse than today in all of {runs}"),
         false => format!(
             "no worse than today in {:.0} % of {runs}",
-            pick.better_percent
+            pick.no_worse_percent
         ),
     };
     let list = |items: Vec<String>| {

@@ -147,12 +147,12 @@ pub struct Check {
     /// Name of the NBD server's export; by default the server's default export
     #[arg(long, value_name = "NAME")]
     pub export: Option<String>,
-    /// Reads of each job, 10 to 100000
+    /// Reads of each job, 50 to 100000
     #[arg(
         long,
         value_name = "N",
         default_value_t = 200,
-        value_parser = clap::value_parser!(u32).range(10..=100_000),
+        value_parser = clap::value_parser!(u32).range(50..=100_000),
     )]
     pub reads: u32,
     /// Seed of the random places and of the model's noise
@@ -170,8 +170,10 @@ How a job is judged:
   differs  otherwise
   demerit  root mean square distance of both distributions of response times
            (Ruemmler and Wilkes 1994)
-  chance   three standard errors of the difference; a difference of 0.06 ms
-           or less counts as none, since the host takes time too
+  chance   three standard errors of the difference, by means of ten reads each,
+           and 30 % at most; a difference of 0.06 ms or less counts as none,
+           since the host takes time too
+  size     disk and model need 256 MiB
 
 Examples:
   headtime drive check /dev/sdb exos-x18

@@ -15,7 +15,7 @@ const SHORT: [&str; 7] = [
 ];
 
 fn short<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    let duration = ["--set", "run.duration=12s", "--set", "run.warm_up=2s"];
+    let duration = ["--set", "run.duration=7s", "--set", "run.warm_up=2s"];
     SHORT.iter().chain(&duration).chain(more).copied().collect()
 }
 

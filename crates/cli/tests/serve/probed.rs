@@ -242,14 +242,16 @@ fn an_emulated_disk_is_checked_against_its_profile_and_against_another() {
             String::from_utf8(output.stderr).unwrap(),
         )
     };
-    let (code, text, said) = check(&["wd5000aaks", "--reads", "40", "--format", "json"]);
+    let (code, text, said) = check(&["wd5000aaks", "--reads", "60", "--format", "json"]);
     assert_eq!(code, Some(0), "{said}");
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let jobs = value["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 12);
-    let ratio = jobs[0]["ratio"].as_f64().unwrap();
-    assert!((0.5..=2.0).contains(&ratio), "{text}");
-    let (code, text, said) = check(&["exos-x18", "--reads", "10"]);
+    // The busy machine may be late with answers; reads of one half of the disk's size are off by a fifth on another drive.
+    let ratio = |jobs: &serde_json::Value| jobs[0]["ratio"].as_f64().unwrap();
+    let own = (ratio(&value["jobs"]) - 1.0).abs();
+    assert!(own < 0.25, "{text}");
+    let (code, text, said) = check(&["exos-x18", "--reads", "50"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("the jobs stay within the smaller"), "{said}");
     assert!(text.contains(" of 12 jobs agree."), "{text}");

@@ -12,8 +12,9 @@ mod settings;
 mod waits;
 
 pub use assumed::Change;
+pub use choice::SCAN_LEAST;
 pub use mixes::{MIXES, Mix};
-pub use rounds::{SCAN_LEAST, advise, scores};
+pub use rounds::{advise, scores};
 pub use settings::{DiskSetting, Side, today};
 pub use waits::Waits;
 
@@ -100,7 +101,7 @@ pub struct Pick {
     /// True if the setting is better than today's, and with Headtime also than the one for Linux, by more than 3 %.
     pub gains: bool,
     /// Share of the second round's runs, in %, in which the score was 0.99 of today's or more.
-    pub better_percent: f64,
+    pub no_worse_percent: f64,
     /// Changes under which today's setting is better, with the score of the recommended setting.
     pub worse_if: Vec<(String, f64)>,
     /// Changes under which another setting is better by more than 10 %: change, setting, ratio of the scores.
@@ -123,6 +124,8 @@ pub struct GapScan {
     pub days: f64,
     /// Score of the load beside the scan over the score without the scan.
     pub cost: f64,
+    /// True if the drive gets two commands at most, in place of the setting's number.
+    pub short_queue: bool,
 }
 
 /// Response times in ms, ascending, each with the share of requests that took no longer, 0 to 1.

@@ -1,11 +1,11 @@
 //! The two rounds of runs.
 
 use super::assumed::{Change, changes};
-use super::choice::{EQUAL, choose, pick};
+use super::choice::{EQUAL, better_scan, choose, pick};
 use super::recorded::record;
 use super::roles::{mean, mean_of_seeds, role_runs, score};
 use super::settings::{DiskSetting, Side, candidates};
-use super::{Advice, Curve, GapScan, Question, Role, RoleRun, Tried};
+use super::{Advice, Curve, GapScan, Question, Role, RoleRun, SpeedMeasure, Tried};
 use crate::batch;
 use crate::execute::{Execution, With, execute};
 use crate::fault::Fault;
@@ -26,12 +26,12 @@ const REQUESTS: u64 = 20_000;
 const SHORTEST: Nanos = Nanos::from_secs(10);
 /// Longest measured part of a run. Rare requests give no better answer in ten times as long.
 const LONGEST: Nanos = Nanos::from_secs(300);
+/// Least warm-up of made-up loads. `bfq` raises the weight of new processes for 10.5 s on an average drive.
+const WARM_UP: Nanos = Nanos::from_secs(12);
+/// Part of the requests that an open load may leave unfinished. With more, the load exceeds the disk.
+const UNFINISHED_PART: u64 = 20;
 /// Requests of a run under today's setting below which the answer is doubtful.
 const FEW: u64 = 100;
-/// Least score of the load beside a scan, relative to the load alone, at which the scan costs little.
-const SCAN_COST: f64 = 0.95;
-/// Rate below which a scan finds hardly any gaps, in MB/s: a disk of 18 TB in six years.
-pub const SCAN_LEAST: f64 = 0.1;
 /// Block of the scan in gaps; a scrub has the same.
 const SCAN_BLOCK: Bytes = Bytes(64 << 10);
 
@@ -146,7 +146,8 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         }
     }
     let of_headtime = finalists[chosen_headtime];
-    let scan = rounds.scan(&settings[of_headtime], first[of_headtime].as_deref(), disk)?;
+    let without = first[of_headtime].as_ref().expect("a finalist runs");
+    let scan = rounds.scan(&settings[of_headtime], without, disk)?;
     Ok(Advice {
         title: load.title.clone(),
         drive: recorded.prepared.drives[0].profile.name.clone(),
@@ -185,6 +186,17 @@ fn one_disk(load: &Scenario) -> Result<(Scenario, Vec<String>), Fault> {
         notes.push("[freeblock] is left out: a report has a scan of its own".to_owned());
     }
     load.run.repeats = 1;
+    if let (Workload::Synthetic(_), true) = (&load.workload, load.run.warm_up < WARM_UP) {
+        let more = WARM_UP - load.run.warm_up;
+        load.run.warm_up = WARM_UP;
+        load.run.duration = load
+            .run
+            .duration
+            .map(|duration| duration.saturating_add(more));
+        notes.push(format!(
+            "the first {WARM_UP} of each run do not count: bfq prefers new processes for about 10 s"
+        ));
+    }
     let longest = load.run.warm_up.saturating_add(LONGEST);
     if let (Workload::Synthetic(_), Some(duration)) = (&load.workload, &mut load.run.duration)
         && *duration > longest
@@ -214,6 +226,15 @@ fn doubts(load: &Scenario, roles: &[Role], run: &Run) -> Vec<String> {
         notes.push(format!(
             "the load has {} requests, too few for a sure answer",
             run.requests
+        ));
+    }
+    let is_open = roles
+        .iter()
+        .any(|role| role.measure == SpeedMeasure::Response);
+    if is_open && run.unfinished * UNFINISHED_PART > run.requests {
+        notes.push(format!(
+            "under today's setting {} requests are unfinished at the end: the load exceeds the disk, so response times grow with the length of a run",
+            run.unfinished
         ));
     }
     if let Workload::Replay(replay) = &load.workload {
@@ -412,42 +433,36 @@ impl Rounds<'_> {
         Ok(execute(&prepared, how, with)?.runs.swap_remove(0))
     }
 
-    /// Runs a scan in gaps beside the load under a setting, with the setting's queue in the drive and with a short one. Returns the faster of
-    /// the scans that cost little, or else the faster of both. `without` has the roles without the scan.
+    /// Runs scans in gaps beside the load under a setting: with the setting's queue in the drive, and with a short queue. Returns the
+    /// [better](better_scan) scan. `without` has the roles without a scan.
     fn scan(
         &self,
         setting: &DiskSetting,
-        without: Option<&[RoleRun]>,
+        without: &[RoleRun],
         disk: DiskSize,
     ) -> Result<Option<GapScan>, Fault> {
         let bytes = disk.capacity.get() as f64 * f64::from(disk.sector_bytes);
-        let mut best: Option<GapScan> = None;
-        for queue in [DriveQueue::Kept, DriveQueue::Short] {
+        let queues = vec![DriveQueue::Kept, DriveQueue::Short];
+        let made = batch::all(self.jobs, queues, |queue| {
             let mut scenario = setting.applied(self.load);
             scenario.freeblock = Some(ScanSpec {
                 queue,
                 block: Some(SCAN_BLOCK),
                 ..ScanSpec::default()
             });
-            let run = unless_it_fails(self.execute(scenario))?;
-            let Some((run, without)) = run.zip(without) else {
-                continue;
-            };
-            let Some(scan) = run.freeblock else { continue };
-            let of = GapScan {
+            let run = self.execute(scenario)?;
+            Ok(run.freeblock.as_ref().map(|scan| GapScan {
                 mb_s: scan.free_mb_s,
                 days: bytes / (scan.free_mb_s.max(1e-9) * 1e6) / 86_400.0,
                 cost: score(self.roles, &role_runs(self.roles, &run), without),
-            };
-            let worth = |scan: &GapScan| scan.cost >= SCAN_COST && scan.mb_s >= SCAN_LEAST;
-            let is_better = best
-                .as_ref()
-                .is_none_or(|best| (worth(&of), of.mb_s) > (worth(best), best.mb_s));
-            if is_better {
-                best = Some(of);
-            }
-        }
-        Ok(best)
+                short_queue: queue == DriveQueue::Short,
+            }))
+        })?;
+        let scans = made
+            .into_iter()
+            .map(|scan| Ok(unless_it_fails(scan)?.flatten()));
+        let scans: Vec<Option<GapScan>> = scans.collect::<Result<_, Fault>>()?;
+        Ok(scans.into_iter().flatten().reduce(better_scan))
     }
 }
 
