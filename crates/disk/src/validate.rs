@@ -274,7 +274,8 @@ fn on_drive(request: &Measured, sector_bytes: u64, capacity: u64) -> Result<Exte
     Ok(Extent::at(start as u64, len as u64))
 }
 
-fn mean_ms(times: &[Nanos]) -> f64 {
+/// Mean of response times, ms. NaN without any.
+pub fn mean_ms(times: &[Nanos]) -> f64 {
     times.iter().map(|time| time.as_millis_f64()).sum::<f64>() / times.len() as f64
 }
 

@@ -49,7 +49,7 @@ mod strips;
 mod surfaces;
 mod told;
 mod transfer;
-mod turns;
+pub(crate) mod turns;
 mod verdict;
 mod walk;
 mod write_cache;

@@ -109,3 +109,59 @@ fn an_unreadable_sector_ends_a_job_with_its_place() {
     let error = run(&mut disk, job, &mut || {}).unwrap_err().to_string();
     assert!(error.contains(&job.reads[11].to_string()), "{error}");
 }
+
+/// Means and medians on both sides of each limit. Equal times leave nothing to chance.
+#[test]
+fn the_verdict_goes_by_means_and_medians_beyond_the_time_of_a_host() {
+    let ms = |ms: f64| Nanos::from_millis_f64(ms);
+    let verdict = |disk: &[Nanos], model: &[Nanos]| Score::of(disk, model).agreement();
+    let flat = |time: f64| vec![ms(time); 100];
+    for (model, wanted) in [
+        (10.4, Agreement::Agrees),
+        (9.6, Agreement::Agrees),
+        (10.6, Agreement::Near),
+        (11.4, Agreement::Near),
+        (11.6, Agreement::Differs),
+        (8.4, Agreement::Differs),
+    ] {
+        assert_eq!(verdict(&flat(10.0), &flat(model)), wanted, "{model}");
+    }
+    // The means are equal, and the medians are not: 60 of 100 reads are faster.
+    let parted = |fast: f64| {
+        let slow = (10.0 * 100.0 - 60.0 * fast) / 40.0;
+        let read = |number: usize| ms(if number % 5 < 3 { fast } else { slow });
+        (0..100).map(read).collect::<Vec<_>>()
+    };
+    for (fast, wanted) in [
+        (9.1, Agreement::Agrees),
+        (8.9, Agreement::Near),
+        (7.1, Agreement::Near),
+        (6.9, Agreement::Differs),
+    ] {
+        assert_eq!(verdict(&flat(10.0), &parted(fast)), wanted, "{fast}");
+    }
+    // A host's time is no difference.
+    assert_eq!(verdict(&flat(0.10), &flat(0.05)), Agreement::Agrees);
+    assert_eq!(verdict(&flat(0.12), &flat(0.05)), Agreement::Differs);
+    // Rare long waits do not excuse a large difference.
+    let mut stalls = flat(0.05);
+    stalls
+        .iter_mut()
+        .step_by(50)
+        .for_each(|time| *time = ms(8.0));
+    assert_eq!(verdict(&flat(0.05), &stalls), Agreement::Differs);
+}
+
+#[test]
+fn times_of_a_job() {
+    let times: Vec<Nanos> = (1..=100).map(Nanos::from_millis).collect();
+    let of = Times::of(&times);
+    assert!((of.mean - 50.5).abs() < 1e-9);
+    assert!((of.p50 - 51.0).abs() < 1e-9 && (of.p99 - 100.0).abs() < 1e-9);
+    // Ten means of batches, 5.5 to 95.5.
+    assert!(
+        (of.error - 28.722_813 / 10_f64.sqrt()).abs() < 1e-3,
+        "{}",
+        of.error
+    );
+}

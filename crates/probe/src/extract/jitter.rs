@@ -73,8 +73,6 @@ impl Jitter {
         let mut times = [
             &mut spec.read_hit_after_read,
             &mut spec.read_hit_after_write,
-            &mut spec.write_hit_after_read,
-            &mut spec.write_hit_after_write,
             &mut spec.read_miss_after_read,
             &mut spec.read_miss_after_write,
             &mut spec.write_miss_after_read,
@@ -89,6 +87,8 @@ impl Jitter {
             **time = rest(**time);
         }
         spec.per_command += fixed;
+        spec.write_hit_after_read = rest(spec.write_hit_after_read);
+        spec.write_hit_after_write = rest(spec.write_hit_after_write);
     }
 
     /// Uncertainty of the bus time per sector, in nanoseconds: the error of the difference of two medians.

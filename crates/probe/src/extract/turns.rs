@@ -26,7 +26,7 @@ pub(super) fn median(values: &mut [f64]) -> Option<f64> {
 ///
 /// # Panics
 /// If there are no numbers.
-pub(super) fn quantile(values: &mut [f64], part: f64) -> f64 {
+pub(crate) fn quantile(values: &mut [f64], part: f64) -> f64 {
     let at = (values.len() as f64 * part) as usize;
     let at = at.min(values.len() - 1);
     *values.select_nth_unstable_by(at, f64::total_cmp).1

@@ -498,6 +498,8 @@ impl WriteCache {
             pad.flush()?;
             let far = pad.far_place();
             pad.read(far)?;
+            // A write beside read-ahead may wait.
+            pad.pause(8.0 * pad.ground.turn);
             for times in &mut times {
                 let place = pad.place();
                 let took = pad.write(place, pad.unit)?;

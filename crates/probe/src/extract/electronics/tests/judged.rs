@@ -72,24 +72,31 @@ pub(super) fn compare(truth: &Profile, e: &Electronics) -> Vec<Judged> {
     } else {
         c.write_segments
     });
-    // Response time of a write that the buffer takes, after a write, in microseconds.
-    let accepted = |sectors: u64| {
+    // Response times of writes that the buffer takes, after a read and after a write, in microseconds.
+    let spec = &truth.overhead;
+    let accepted = |place: usize| {
+        let sectors = e.write_cache.accepted.map_or(1, |(sectors, _)| sectors);
+        let hit = [spec.write_hit_after_read, spec.write_hit_after_write][place];
         let sent = truth.bus.sector(false) * sectors;
-        let spec = &truth.overhead;
-        let time = spec.per_command + spec.write_hit_after_write + sent + spec.write_completion;
-        time.as_nanos() as f64 / 1e3
+        (spec.per_command + hit + sent + spec.write_completion).as_nanos() as f64 / 1e3
     };
-    let (sectors, accepted_us) = match e.write_cache.accepted {
-        Some((sectors, times)) => (sectors, Some(times[1] / 1e3)),
-        None => (1, None),
+    let accepted_us = |place: usize, key: &str| {
+        let times = e.write_cache.accepted.filter(|_| e.told.knows(key));
+        times.map(|(_, times)| times[place] / 1e3)
     };
     let knows = |key: &str| e.told.knows(key);
     vec![
         judge(
+            "write_hit_after_read",
+            accepted_us(0, "overhead.write_hit_after_read"),
+            accepted(0),
+            |said| (said - accepted(0)).abs() <= 0.1 * accepted(0) + 20.0,
+        ),
+        judge(
             "write_hit_after_write",
-            accepted_us.filter(|_| knows("overhead.write_hit_after_write")),
-            accepted(sectors),
-            |said| (said - accepted(sectors)).abs() <= 0.1 * accepted(sectors) + 20.0,
+            accepted_us(1, "overhead.write_hit_after_write"),
+            accepted(1),
+            |said| (said - accepted(1)).abs() <= 0.1 * accepted(1) + 20.0,
         ),
         judge("segments (read)", e.segments.count, reads, |said| {
             *said == reads
