@@ -2,6 +2,7 @@
 //!
 //! Arguments, printing, pictures and the live server are in the crate `cli`.
 
+pub mod accuracy;
 pub mod advice;
 mod batch;
 pub mod execute;

@@ -9,7 +9,7 @@
 //! ```
 
 use headtime_disk::profile::{Order, Profile, by_name};
-use headtime_probe::accuracy::{compare, remapped};
+use headtime_lab::accuracy::{compare, remapped};
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Modelled, Probe};
 use headtime_units::Nanos;

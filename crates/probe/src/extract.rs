@@ -72,8 +72,8 @@ pub use error::ExtractError;
 pub use holdout::Held;
 pub use jitter::Jitter;
 pub use known::{Mark, Spindle};
-pub(crate) use of_model::run_model;
-pub use of_model::{UnlearnedModel, profile_of};
+
+pub use of_model::{UnlearnedModel, profile_of, run_model};
 pub use queueing::{Leaves, OrderOf, Queueing};
 pub use remaps::{Combing, Remapped, Remaps};
 pub use segments::Segments;

@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-pub mod accuracy;
 pub mod check;
 pub mod curve;
 pub mod extract;
@@ -22,7 +21,7 @@ mod layer;
 mod modelled;
 mod period;
 pub mod quick;
-mod random;
+pub mod random;
 mod stopping;
 
 pub use curve::{CurveOptions, LearnError, Learned, curve_of, learn};

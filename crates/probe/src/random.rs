@@ -3,25 +3,26 @@
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
-/// A sequence that its seed determines.
-pub(crate) struct Random(Pcg64);
+/// Sequence of random numbers that a seed determines.
+#[derive(Clone, Debug)]
+pub struct Random(Pcg64);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
+    /// Starts the sequence of a seed.
+    pub fn new(seed: u64) -> Random {
         Random(Pcg64::seed_from_u64(seed))
     }
 
-    /// One of the integers 0 to `most`.
+    /// Draws an integer from 0 to `most`.
     ///
-    /// The high half of a product: the bias, below `most` / 2^64, is nothing beside a few hundred
-    /// samples.
-    pub(crate) fn up_to(&mut self, most: u64) -> u64 {
+    /// The number is the high half of a product. Its bias is below `most` / 2^64.
+    pub fn up_to(&mut self, most: u64) -> u64 {
         let product = u128::from(self.0.next_u64()) * (u128::from(most) + 1);
         (product >> 64) as u64
     }
 
-    /// A number from 0 to less than 1.
-    pub(crate) fn unit(&mut self) -> f64 {
+    /// Draws a number from 0 to less than 1.
+    pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }

@@ -46,8 +46,11 @@ pub(super) fn rate(role: &Role, run: &RoleRun) -> String {
     }
 }
 
-/// Measures of a role in the table: name and text of the value in a run.
-const MEASURES: [(&str, fn(&Role, &RoleRun) -> String); 3] = [
+/// Text of a role's value in a run.
+type ShowRole = fn(&Role, &RoleRun) -> String;
+
+/// Measures of a role in the table: name and text of the value.
+const MEASURES: [(&str, ShowRole); 3] = [
     ("served", rate),
     ("median", |_, run| of_served(run, run.p50_ms)),
     ("slowest 1 %", |_, run| of_served(run, run.p99_ms)),

@@ -321,7 +321,7 @@ fn a_scenario_can_be_left_out_at_the_quick_scale() {
 
 #[test]
 fn learning_a_drive_is_measured_and_the_same_seed_gives_the_same_bytes() {
-    use headtime_probe::accuracy::Learning;
+    use headtime_lab::accuracy::Learning;
 
     let directory = scratch("reproduce-learning");
     let judged = "series = \"gain\"\nscheduler = \"sstf\"\nscenario = \"sixteen\"\nmetric = \"response_mean_ms\"\n\

@@ -26,7 +26,7 @@ use super::registration::Registration;
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::names::DriveTag;
-use headtime_sched::{Class, OptionInfo, Options, Origin, PolicyInfo, Request};
+use headtime_sched::{Class, Options, Origin, PolicyInfo, Request};
 use headtime_units::{Nanos, Time};
 
 pub(super) const ENTRY: Registration = Registration {

@@ -1,6 +1,7 @@
 //! Makes the runs of figures. A run that several figures share is made once.
 
 use super::{Figure, RunOf};
+use crate::accuracy::Learning;
 use crate::batch;
 use crate::execute::{Execution, Sample, With, execute};
 use crate::fault::Fault;
@@ -10,7 +11,6 @@ use crate::report::Run;
 use crate::scenario::Scenario;
 use crate::stock::Stock;
 use headtime_config::Many;
-use headtime_probe::accuracy::Learning;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The runs of several figures.

@@ -10,10 +10,10 @@ mod spread;
 mod statistics;
 pub mod text;
 
+use crate::accuracy::{Accuracy, Learning};
 use crate::scenario::Header;
 use headtime_disk::Part;
 use headtime_engine::{CLASSES, Predictions};
-use headtime_probe::accuracy::{Accuracy, Learning};
 use headtime_sim::{Commands, Distribution};
 use headtime_units::Nanos;
 use serde::Serialize;

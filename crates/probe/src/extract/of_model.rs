@@ -42,7 +42,7 @@ pub fn profile_of(truth: &Profile, seed: u64) -> Result<Profile, UnlearnedModel>
 /// # Errors
 ///
 /// If the drive cannot be learned in that time.
-pub(crate) fn run_model(
+pub fn run_model(
     mut extraction: Extraction,
     probe: &mut Modelled,
     budget: Nanos,

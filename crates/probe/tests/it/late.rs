@@ -2,7 +2,7 @@
 
 use super::between::{Between, Meddled};
 use headtime_disk::profile::by_name;
-use headtime_probe::accuracy::{Accuracy, compare};
+use headtime_lab::accuracy::{Accuracy, compare};
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_units::Nanos;
 use rand_pcg::Pcg64;

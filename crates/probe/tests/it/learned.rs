@@ -2,7 +2,7 @@
 
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, by_name, plausible};
-use headtime_probe::accuracy::{Accuracy, compare, remapped};
+use headtime_lab::accuracy::{Accuracy, compare, remapped};
 use headtime_probe::extract::{Extraction, Stage, Worth, skews};
 use headtime_probe::{Layer, Modelled, Probe, ProbeError};
 use headtime_sched::Op;

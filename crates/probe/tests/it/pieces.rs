@@ -2,7 +2,7 @@
 
 use headtime_disk::profile::{Profile, Skew, Sparing, Zone, by_name};
 use headtime_disk::{Layout, Spec};
-use headtime_probe::accuracy::{Accuracy, compare};
+use headtime_lab::accuracy::{Accuracy, compare};
 use headtime_probe::extract::{Extraction, Worth};
 use headtime_probe::{Modelled, Probe};
 use headtime_units::{Nanos, Sectors};

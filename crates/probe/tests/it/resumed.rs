@@ -175,7 +175,7 @@ fn who_stops_on_a_drive_with_spares_by_ranges_of_cylinders_learns_the_same_profi
 #[test]
 fn who_stops_while_all_sectors_are_read_finds_the_same() {
     let truth = by_name("cheetah18lp").unwrap();
-    let truth = headtime_probe::accuracy::remapped(&truth, 20, 1);
+    let truth = headtime_lab::accuracy::remapped(&truth, 20, 1);
     let run = |stops: bool| {
         let mut probe = Modelled::new(&truth, 1);
         let mut extraction = Extraction::new(&probe, 1);

@@ -2,7 +2,7 @@
 
 use headtime_disk::Mechanics;
 use headtime_disk::profile::{Profile, WriteBack, by_name};
-use headtime_probe::accuracy::compare;
+use headtime_lab::accuracy::compare;
 use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Modelled, Probe, ProbeError, Switch};
 use headtime_sched::Op;

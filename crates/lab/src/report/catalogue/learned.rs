@@ -4,8 +4,8 @@ use super::super::Run;
 use super::super::field::Field;
 use super::super::row::Row;
 use super::measure::{Better, Measure, measures, whole};
-use headtime_probe::accuracy::Learning::{self, Read, Remapped, Written};
-use headtime_probe::accuracy::{Accuracy, SECTORS};
+use crate::accuracy::Learning::{self, Read, Remapped, Written};
+use crate::accuracy::{Accuracy, SECTORS};
 
 /// Share of the compared sectors, in %.
 fn of_sectors(count: u32) -> f64 {

@@ -3,7 +3,7 @@
 use super::super::field::Field;
 use super::super::row::Row;
 use super::super::{Run, round};
-use headtime_probe::accuracy::Learning;
+use crate::accuracy::Learning;
 use std::fmt;
 
 /// Better direction of a value.

@@ -2,10 +2,10 @@
 
 mod remapped;
 
-use crate::extract::{Extraction, Held, UnlearnedModel, run_model, skews};
-use crate::{Modelled, Probe};
 use headtime_disk::profile::{Order, Profile, SeekCurve, Zone};
 use headtime_disk::{Layout, Mechanics};
+use headtime_probe::extract::{Extraction, Held, UnlearnedModel, run_model, skews};
+use headtime_probe::{Modelled, Probe};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos};
 use remapped::moved;

@@ -1,8 +1,8 @@
 //! Drives with sectors whose data is elsewhere.
 
-use crate::random::Random;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Sparing};
+use headtime_probe::random::Random;
 use headtime_units::Lba;
 
 /// The same drive after some years: `count` physical sectors, drawn by `seed`, have gone bad. The data of these sectors is in spare places
