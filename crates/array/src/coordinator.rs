@@ -271,7 +271,9 @@ impl Conductor for Coordinator {
         self.outstanding += 1;
         let start = whole.extent.start + part.offset;
         let candidate = engine.candidate(now);
-        if part.offset.get() == 0 {
+        if part.added {
+            self.arriving = None;
+        } else if part.offset.get() == 0 {
             let pending = candidate.and_then(|(id, _)| self.part_of(id));
             let pending = pending.map(|pending| (pending.start, pending.stream));
             let held = self.served.map(|served| served.stream);

@@ -1,5 +1,6 @@
 //! Layouts of a volume's sectors over its members.
 
+use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Sectors};
 use std::ops::Range;
 
@@ -24,6 +25,17 @@ impl Member {
     }
 }
 
+/// An access that a layout adds to a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Added {
+    /// Read or write.
+    pub op: Op,
+    /// The member.
+    pub member: Member,
+    /// Sectors on the member.
+    pub extent: Extent,
+}
+
 /// Layout of a volume's sectors over its members.
 pub trait Map: Send {
     /// Returns the number of members.
@@ -35,6 +47,10 @@ pub trait Map: Send {
     /// Returns the place of the first sectors of `extent`: the member, and one or more sectors there. At most, these
     /// are all sectors of `extent`.
     fn first(&self, extent: Extent) -> (Member, Extent);
+
+    /// Adds the accesses that a write of `extent` needs besides its own sectors: reads that come before the write, and
+    /// writes of parity. A layout without parity needs none.
+    fn add_to_write(&self, _extent: Extent, _added: &mut Vec<Added>) {}
 
     /// Returns the members that a flush or the end of a burst concerns. The sender's part of the volume begins at
     /// `place`. All members, unless the layout keeps consecutive sectors on one member.
@@ -49,6 +65,9 @@ pub enum MapError {
     /// The number of members is not allowed.
     #[error("{0} members; allowed are 2 to {most}", most = MEMBERS_MAX)]
     Members(usize),
+    /// Parity needs a third member.
+    #[error("{0} members; allowed are 3 to {most} with parity", most = MEMBERS_MAX)]
+    Parity(usize),
     /// A chunk has no sectors.
     #[error("a chunk of no sectors; allowed is 1 sector and more")]
     Chunk,

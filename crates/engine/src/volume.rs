@@ -10,6 +10,8 @@
 //! A sector lies on one member, and parts reach their engines in the order in which clients' requests arrived. So
 //! each engine's promise about overlaps holds for each sector of the volume.
 //!
+//! A layout with parity adds accesses to a write ([`Map::add_to_write`]). The sectors are written when the added reads have ended.
+//!
 //! A flush goes to the members that it concerns ([`Map::concerned`]): all members of a stripe, one of a [`Concat`](crate::Concat).
 //! The volume holds later requests for these members until the flush has ended on all members. A request
 //! behind a held request is held too, if both concern the same member. So nothing passes a flush on a member that the flush
@@ -20,7 +22,7 @@
 //! inherit this rank, as in a single engine.
 
 use crate::few::Few;
-use crate::map::{MEMBERS_MAX, Map, Member};
+use crate::map::{Added, MEMBERS_MAX, Map, Member};
 use crate::{Arrival, Engine, Event, Finished, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
 use headtime_units::{Extent, Lba, Sectors, Time};
@@ -37,6 +39,8 @@ pub struct Part {
     pub offset: Sectors,
     /// The part's sectors on its member.
     pub extent: Extent,
+    /// True for an access that the layout adds to a write, such as of parity. Its sectors are none of the client's.
+    pub added: bool,
 }
 
 /// A client's request that has parts.
@@ -49,8 +53,18 @@ struct Whole {
     outcome: Outcome,
     /// Time when the last part went to a drive.
     issued: Time,
-    /// The parts are the flushes before a write.
-    preflush: bool,
+    phase: Phase,
+}
+
+/// What the parts of a client's request do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// They flush before a write.
+    Flush,
+    /// They read what the layout needs for parity.
+    Read,
+    /// They do what the client has asked for. There is no later phase.
+    Last,
 }
 
 /// The engines of a volume, and the clients' requests that have parts on them.
@@ -69,6 +83,8 @@ struct Split {
     /// By part id: number of the client's request in `wholes`.
     parts: Vec<u32>,
     free_parts: Vec<u32>,
+    /// Accesses that the layout adds to the write at hand; empty between calls.
+    added: Vec<Added>,
     /// Flushes that have not ended, each with its members as bits. No member belongs to two flushes.
     flushes: Vec<(u32, u64)>,
     /// Requests that are held behind a flush, with the times of their arrivals.
@@ -114,6 +130,7 @@ impl Volume {
             free_wholes: Vec::new(),
             parts: Vec::new(),
             free_parts: Vec::new(),
+            added: Vec::new(),
             flushes: Vec::new(),
             behind: VecDeque::new(),
             blocked: 0,
@@ -421,7 +438,7 @@ impl Split {
             left: 0,
             outcome: Outcome::Done,
             issued: arrived,
-            preflush,
+            phase: if preflush { Phase::Flush } else { Phase::Last },
         };
         let number = match self.free_wholes.pop() {
             Some(number) => {
@@ -438,17 +455,52 @@ impl Split {
             self.flushes.push((number, members));
             self.blocked |= members;
             for member in (0..self.map.members()).filter(|member| members & bit(*member) != 0) {
-                self.add_part(
-                    number,
-                    Member(member),
-                    Op::Flush,
-                    Extent::default(),
-                    Sectors::ZERO,
-                );
+                self.add_part(number, Member(member), Op::Flush, Extent::default(), None);
             }
         } else {
-            self.add_parts(number);
+            self.begin(number);
         }
+    }
+
+    /// Adds the parts of the first phase without a flush.
+    fn begin(&mut self, number: u32) {
+        let Request { op, extent, .. } = self.wholes[number as usize].request;
+        let mut added = std::mem::take(&mut self.added);
+        if op == Op::Write {
+            self.map.add_to_write(extent, &mut added);
+        }
+        self.wholes[number as usize].phase = match self.add_more(number, Op::Read, &added) {
+            true => Phase::Read,
+            false => {
+                self.add_parts(number);
+                self.add_more(number, Op::Write, &added);
+                Phase::Last
+            }
+        };
+        added.clear();
+        self.added = added;
+    }
+
+    /// Adds the parts of a write, when the layout's reads have ended.
+    fn write(&mut self, number: u32) {
+        let extent = self.wholes[number as usize].request.extent;
+        let mut added = std::mem::take(&mut self.added);
+        self.map.add_to_write(extent, &mut added);
+        self.wholes[number as usize].phase = Phase::Last;
+        self.add_parts(number);
+        self.add_more(number, Op::Write, &added);
+        added.clear();
+        self.added = added;
+    }
+
+    /// Adds a part for each of these accesses that does `op`. Returns true if there is one.
+    fn add_more(&mut self, number: u32, op: Op, added: &[Added]) -> bool {
+        let mut any = false;
+        for access in added.iter().filter(|access| access.op == op) {
+            any = true;
+            self.add_part(number, access.member, op, access.extent, None);
+        }
+        any
     }
 
     fn add_parts(&mut self, number: u32) {
@@ -456,12 +508,21 @@ impl Split {
         let mut rest = extent;
         let mut offset = Sectors::ZERO;
         while let Some((member, there)) = take_first(&*self.map, &mut rest) {
-            self.add_part(number, member, op, there, offset);
+            self.add_part(number, member, op, there, Some(offset));
             offset += there.len;
         }
     }
 
-    fn add_part(&mut self, number: u32, member: Member, op: Op, extent: Extent, offset: Sectors) {
+    /// Adds a part. `offset` is its distance from the start of the client's request; `None` for a flush and for an access
+    /// that the layout adds.
+    fn add_part(
+        &mut self,
+        number: u32,
+        member: Member,
+        op: Op,
+        extent: Extent,
+        offset: Option<Sectors>,
+    ) {
         let whole = &mut self.wholes[number as usize];
         whole.left += 1;
         let id = match self.free_parts.pop() {
@@ -478,8 +539,9 @@ impl Split {
         let part = Part {
             id: u64::from(id),
             of: whole.id,
-            offset,
+            offset: offset.unwrap_or_default(),
             extent,
+            added: offset.is_none() && op != Op::Flush,
         };
         let event = Event::Arrived(Arrival {
             id: RequestId::Client(part.id),
@@ -503,12 +565,11 @@ impl Split {
             return None;
         }
         let whole = *whole;
-        let goes_on = whole.preflush && whole.outcome == Outcome::Done;
-        if goes_on {
-            self.wholes[number as usize].preflush = false;
-            self.add_parts(number);
-        } else {
-            self.free_wholes.push(number);
+        let goes_on = whole.phase != Phase::Last && whole.outcome == Outcome::Done;
+        match whole.phase {
+            Phase::Flush if goes_on => self.begin(number),
+            Phase::Read if goes_on => self.write(number),
+            _ => self.free_wholes.push(number),
         }
         let flush = self.flushes.iter().position(|(flush, _)| *flush == number);
         if let Some(flush) = flush {

@@ -445,6 +445,7 @@ fn the_jobs_of_a_volumes_members_do_not_get_each_others_requests() {
         members: 3,
         stripe: 16,
         stripes: 64,
+        parity: false,
     };
     let (mut options, log, told) = Rig::options(&[], false);
     let shared = Arc::clone(&told);

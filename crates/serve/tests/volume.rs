@@ -29,6 +29,7 @@ const STRIPED: Striped = Striped {
     members: MEMBERS,
     stripe: STRIPE,
     stripes: 64,
+    parity: false,
 };
 
 fn build() -> BuildScheduler {

@@ -142,6 +142,7 @@ fn a_volume_comes_to_the_end_of_time_before_the_sum_over_its_drives_does() {
                 members: MEMBERS as u16,
                 stripe: 64,
                 stripes: 1_000,
+                parity: false,
             };
             setup.map = Some(Box::new(striped.map()));
         });

@@ -110,10 +110,12 @@ fn drawn(seed: u64) -> Drawn {
         plug: draw.one_in(4).then_some(Plug::LINUX_2_6),
         ..Config::default()
     };
+    let members = 1 + draw.below(3) as u16;
     let map = Striped {
-        members: 1 + draw.below(3) as u16,
+        members,
         stripe: 8 + draw.below(100),
         stripes: 200,
+        parity: members == 3 && seed.is_multiple_of(2),
     };
     let mut orders = Vec::new();
     let mut now = Time::ZERO;
@@ -189,7 +191,7 @@ fn drawn(seed: u64) -> Drawn {
 }
 
 fn requests(draw: &mut Draw, map: Striped) -> Vec<NewRequest> {
-    let capacity = map.stripe * map.stripes * u64::from(map.members);
+    let capacity = map.capacity();
     let (spread, pause) = (capacity - 300, 1 + draw.below(8_000));
     let (writes, flushes) = (draw.below(60), draw.below(5));
     let mut now = Time::ZERO;

@@ -25,6 +25,7 @@ const STRIPED: Striped = Striped {
     members: MEMBERS,
     stripe: STRIPE,
     stripes: 1000,
+    parity: false,
 };
 
 fn drive() -> Profile {

@@ -38,6 +38,8 @@ pub enum Level {
     /// Chunks on each disk in turn, without parity.
     #[default]
     Raid0,
+    /// As RAID 0, with a chunk of parity in each row, left-symmetric.
+    Raid5,
 }
 
 /// Bytes of a page. No chunk splits a page.
@@ -121,10 +123,14 @@ impl<M: ArrayMembers> ArraySpec<M> {
     ///
     /// # Errors
     ///
-    /// If a disk has no whole chunk, or all disks together have too many sectors.
+    /// If a disk has no whole chunk, or all disks together have too many sectors, or the level needs more disks.
     pub fn over(&self, sizes: &[Sectors], sector_bytes: u32) -> Result<Striped, MapError> {
         // A page is a multiple of a sector, and a chunk is a multiple of a page.
-        Striped::new(Sectors::new(self.chunk.0 / u64::from(sector_bytes)), sizes)
+        let chunk = Sectors::new(self.chunk.0 / u64::from(sector_bytes));
+        match self.level {
+            Level::Raid0 => Striped::new(chunk, sizes),
+            Level::Raid5 => Striped::with_parity(chunk, sizes),
+        }
     }
 
     /// Returns keys and values of the array as settings of a log (`array.chunk`). They are for information. A replay
@@ -137,9 +143,13 @@ impl<M: ArrayMembers> ArraySpec<M> {
         entries.map(|(key, value)| (format!("array.{key}"), value.text()))
     }
 
-    /// Returns the least read-ahead of a host above the array: two stripes, as md sets it.
+    /// Returns the least read-ahead of a host above the array: two stripes of data, as md sets it.
     pub fn read_ahead(&self) -> Bytes {
-        Bytes(2 * u64::from(self.members.count()) * self.chunk.0)
+        let parity = match self.level {
+            Level::Raid0 => 0,
+            Level::Raid5 => 1,
+        };
+        Bytes(2 * u64::from(self.members.count() - parity) * self.chunk.0)
     }
 }
 

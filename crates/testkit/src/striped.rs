@@ -12,6 +12,8 @@ pub struct Striped {
     pub stripe: u64,
     /// Chunks of each member.
     pub stripes: u64,
+    /// True if each row has a chunk of parity.
+    pub parity: bool,
 }
 
 impl Striped {
@@ -22,7 +24,16 @@ impl Striped {
     /// If the volume cannot be.
     pub fn map(&self) -> engine::Striped {
         let sizes = vec![Sectors::new(self.stripe * self.stripes); usize::from(self.members)];
-        engine::Striped::new(Sectors::new(self.stripe), &sizes).expect("a test's volume can be")
+        let striped = match self.parity {
+            false => engine::Striped::new,
+            true => engine::Striped::with_parity,
+        };
+        striped(Sectors::new(self.stripe), &sizes).expect("a test's volume can be")
+    }
+
+    /// Sectors of the volume.
+    pub fn capacity(&self) -> u64 {
+        self.stripe * self.stripes * (u64::from(self.members) - u64::from(self.parity))
     }
 
     /// Returns true if sectors of the volume's `extent` are among `there` on `member`.

@@ -62,7 +62,8 @@ fn draw_count(seed: u64) -> u64 {
 }
 
 fn ran(seed: u64) -> Ran {
-    let volume = Volume::drawn(seed, REQUESTS);
+    let mut volume = Volume::drawn(seed, REQUESTS);
+    volume.map.parity = volume.map.members > 2 && seed.is_multiple_of(2);
     let mut draw = Draw::of(seed + 1_000_000);
     let members = volume.map.members;
     let slice = volume.stream.slice;

@@ -37,6 +37,7 @@ impl Volume {
             members: 2 + draw.below(4) as u16,
             stripe,
             stripes: [500, 50_000, 1_000_000][draw.below(3) as usize],
+            parity: false,
         };
         let engine = Config {
             depth: 1 + draw.below(8) as u32 * draw.below(2) as u32,
@@ -65,7 +66,7 @@ impl Volume {
     }
 
     pub fn sectors(&self) -> u64 {
-        self.map.stripe * self.map.stripes * u64::from(self.map.members)
+        self.map.capacity()
     }
 
     pub fn clients(&self) -> Clients {

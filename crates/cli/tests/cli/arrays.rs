@@ -133,6 +133,37 @@ fn a_range_may_reach_over_all_disks() {
 }
 
 #[test]
+fn a_small_write_with_parity_takes_four_commands_on_four_disks_and_three_on_three() {
+    let issued = |members: &str, share: &str| {
+        let members = format!("array.members={members}");
+        let share = format!("workload.read_share={share}");
+        let settings = [
+            "-s",
+            "noop",
+            "--set",
+            "array.level=raid5",
+            "--set",
+            &members,
+        ];
+        let settings = settings.into_iter().chain(["--set", &share]);
+        let settings = settings.chain(["--set", "engine.merge=false", "--format", "json"]);
+        let report = json(&with(&settings.collect::<Vec<_>>()));
+        let run = &report["runs"][0];
+        (
+            run["requests"].as_u64().unwrap(),
+            run["engine"]["issued"].as_u64().unwrap(),
+        )
+    };
+    let (requests, commands) = issued("3", "1");
+    assert_eq!(commands, requests, "reads need no parity");
+    // The old sectors and the old parity are read if the row has three or more other chunks.
+    for (members, each) in [("3", 3), ("4", 4), ("5", 4)] {
+        let (requests, commands) = issued(members, "0");
+        assert_eq!(commands, each * requests, "{members} disks");
+    }
+}
+
+#[test]
 fn what_is_no_array_is_refused_with_its_key() {
     for (setting, problem) in [
         ("array.members=1", "allowed is 2 to 64"),
@@ -140,7 +171,7 @@ fn what_is_no_array_is_refused_with_its_key() {
         ("array.chunk=6KiB", "a multiple of 4KiB up to 64MiB"),
         ("array.bus=400MB", "allowed is 1MB/s to 1TB/s"),
         ("array.bus=999kB/s", "allowed is 1MB/s to 1TB/s"),
-        ("array.level=raid5", "Allowed are \"raid0\""),
+        ("array.level=raid6", "Allowed are \"raid0\""),
         (
             "freeblock.p99=5",
             "freeblock.p99: is a promise of one drive",

@@ -227,6 +227,7 @@ fn log_of_a_volume() -> String {
         members: 3,
         stripe: 64,
         stripes: 1000,
+        parity: false,
     };
     let engine = EngineSpec {
         depth: 2,

@@ -1,13 +1,18 @@
-//! Chunks on each member in turn.
+//! Chunks on each member in turn, with or without parity.
 
-use super::{Map, MapError, Member};
+use super::{Added, Map, MapError, Member};
+use headtime_sched::Op;
 use headtime_units::{Extent, Sectors};
+use std::ops::Range;
 
 /// Chunks of sectors on each member in turn, as RAID 0 of Linux's md lays them.
 ///
 /// Sizes of members are rounded down to chunks. Members of unequal sizes form zones: zone `i` takes the rows of chunks that
 /// exist on at least `n_i` members, and stripes over these members. Within a zone, row `r` has chunk `r * n_i + j` on the
 /// zone's member `j`, in the order of the members. From the second zone on this is the layout that md calls "alternate".
+///
+/// With parity the layout is md's RAID 5, left-symmetric. Row `r` of `n` members has its parity on member
+/// `n - 1 - r % n`, and its data chunks on the members behind, in turn. All members have the size of the smallest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Striped {
     chunk: u64,
@@ -15,6 +20,8 @@ pub struct Striped {
     /// In ascending order: zone `i` ends where zone `i + 1` begins.
     zones: Vec<Zone>,
     capacity: u64,
+    /// Chunks of parity in a row: 0 or 1.
+    parity: u64,
 }
 
 /// Rows of chunks that the same members have.
@@ -67,7 +74,78 @@ impl Striped {
             members,
             zones,
             capacity,
+            parity: 0,
         })
+    }
+
+    /// Like [`Striped::new`], with a chunk of parity in each row.
+    ///
+    /// # Errors
+    ///
+    /// As [`Striped::new`], and if there are two members.
+    pub fn with_parity(chunk: Sectors, sizes: &[Sectors]) -> Result<Striped, MapError> {
+        let smallest = sizes.iter().min().copied().unwrap_or_default();
+        let striped = Striped::new(chunk, &vec![smallest; sizes.len()])?;
+        let members = u64::from(striped.members);
+        if members < 3 {
+            return Err(MapError::Parity(sizes.len()));
+        }
+        Ok(Striped {
+            capacity: striped.capacity / members * (members - 1),
+            parity: 1,
+            ..striped
+        })
+    }
+
+    /// Returns the zone's member with data chunk `column` of a row. With parity, the column behind the data is parity.
+    fn member(&self, zone: &Zone, row: u64, column: u64) -> Member {
+        let members = zone.members.len() as u64;
+        let first = match self.parity {
+            0 => 0,
+            // Behind the member with the parity.
+            _ => members - row % members,
+        };
+        zone.members[((first + column) % members) as usize]
+    }
+
+    /// Adds the accesses for parity where all chunks of `columns`, and no others of the row, are written. `part` is within
+    /// the chunks.
+    ///
+    /// Source: `handle_stripe_dirtying5` in md/raid5.c of Linux 2.6.31. The new parity comes from the old sectors and the old
+    /// parity if these are fewer reads, and else from the other data of the row.
+    fn add_parity(
+        &self,
+        row: u64,
+        columns: &Range<u64>,
+        part: &Range<u64>,
+        added: &mut Vec<Added>,
+    ) {
+        let (zone, data) = (&self.zones[0], u64::from(self.members) - 1);
+        let written = columns.end - columns.start;
+        let extent = Extent::at(row * self.chunk + part.start, part.end - part.start);
+        let mut add = |op, column| {
+            let member = self.member(zone, row, column);
+            // Sectors behind those of the same access before make one access.
+            let mut same = added.iter_mut().rev();
+            let same = same.find(|access| (access.op, access.member) == (op, member));
+            match same {
+                Some(access) if access.extent.end() == extent.start => {
+                    access.extent.len += extent.len;
+                }
+                _ => added.push(Added { op, member, extent }),
+            }
+        };
+        match written + 1 < data - written {
+            true => columns
+                .clone()
+                .chain([data])
+                .for_each(|column| add(Op::Read, column)),
+            false => {
+                let others = (0..data).filter(|column| !columns.contains(column));
+                others.for_each(|column| add(Op::Read, column));
+            }
+        }
+        add(Op::Write, data);
     }
 }
 
@@ -88,11 +166,41 @@ impl Map for Striped {
             (start - zone.start) / self.chunk,
             (start - zone.start) % self.chunk,
         );
-        let members = zone.members.len() as u64;
-        let (row, column) = (chunk / members, chunk % members);
+        let columns = zone.members.len() as u64 - self.parity;
+        let (row, column) = (chunk / columns, chunk % columns);
         let there = zone.start_on_member + row * self.chunk + within;
         let len = extent.len.get().min(self.chunk - within);
-        (zone.members[column as usize], Extent::at(there, len))
+        (self.member(zone, row, column), Extent::at(there, len))
+    }
+
+    fn add_to_write(&self, extent: Extent, added: &mut Vec<Added>) {
+        if self.parity == 0 || extent.is_empty() {
+            return;
+        }
+        let columns = u64::from(self.members) - 1;
+        let per_row = columns * self.chunk;
+        let (start, end) = (extent.start.get(), extent.end().get());
+        for row in start / per_row..=(end - 1) / per_row {
+            // Sectors of the row's data.
+            let from = start.max(row * per_row) - row * per_row;
+            let until = end.min((row + 1) * per_row) - row * per_row;
+            let (first, last) = (from / self.chunk, (until - 1) / self.chunk);
+            // Sectors of the first and of the last chunk.
+            let (begin, stop) = (from % self.chunk, (until - 1) % self.chunk + 1);
+            if first == last {
+                self.add_parity(row, &(first..first + 1), &(begin..stop), added);
+                continue;
+            }
+            let (low, high) = (begin.min(stop), begin.max(stop));
+            for part in [0..low, low..high, high..self.chunk] {
+                let behind = u64::from(part.start < begin);
+                let before = u64::from(part.start < stop);
+                let written = first + behind..last + before;
+                if !part.is_empty() && !written.is_empty() {
+                    self.add_parity(row, &written, &part, added);
+                }
+            }
+        }
     }
 }
 
@@ -100,7 +208,9 @@ impl Map for Striped {
 mod tests {
     use super::super::tests::{is_one_to_one, sectors};
     use super::*;
+    use headtime_units::Lba;
     use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     proptest! {
         #[test]
@@ -114,6 +224,59 @@ mod tests {
             let whole: u64 = sizes.iter().map(|size| size / chunk * chunk).sum();
             prop_assert_eq!(striped.capacity().get(), whole);
             is_one_to_one(&striped, &sizes);
+        }
+
+        /// Each offset of a row is decided alone: by the number of data chunks that are written there.
+        #[test]
+        fn a_write_reads_what_parity_needs_and_writes_parity(
+            members in 3_u64..8,
+            chunk in 1_u64..6,
+            rows in 1_u64..9,
+            part in (0.0..1.0, 0.0..1.0),
+        ) {
+            let sizes = vec![chunk * rows; members as usize];
+            let striped = Striped::with_parity(Sectors::new(chunk), &sectors(&sizes)).expect("allowed");
+            let capacity = striped.capacity().get();
+            prop_assert_eq!(capacity, chunk * rows * (members - 1));
+            is_one_to_one(&striped, &sizes);
+            let start = (part.0 * capacity as f64) as u64;
+            let len = 1 + (part.1 * (capacity - start) as f64) as u64;
+            let extent = Extent::at(start, len.min(capacity - start));
+            let mut wanted = BTreeSet::new();
+            for offset in 0..chunk * rows {
+                // The members with data at this offset, and if the data are written.
+                let (row, within) = (offset / chunk, offset % chunk);
+                let place = |column| (row * (members - 1) + column) * chunk + within;
+                let data: Vec<(Member, bool)> = (0..members - 1)
+                    .map(|column| {
+                        let (member, there) = striped.first(Extent::at(place(column), 1));
+                        assert_eq!(there.start.get(), offset);
+                        (member, extent.contains(Lba::new(place(column))))
+                    })
+                    .collect();
+                let parity = Member((members - 1 - row % members) as u16);
+                assert!(data.iter().all(|(member, _)| *member != parity));
+                let written = data.iter().filter(|(_, written)| *written).count();
+                if written == 0 {
+                    continue;
+                }
+                let old = written + 1 < data.len() - written;
+                let reads = data.iter().filter(|(_, written)| *written == old);
+                wanted.extend(reads.map(|(member, _)| (false, *member, offset)));
+                if old {
+                    wanted.insert((false, parity, offset));
+                }
+                wanted.insert((true, parity, offset));
+            }
+            let mut added = Vec::new();
+            striped.add_to_write(extent, &mut added);
+            let mut found = BTreeSet::new();
+            for access in added {
+                for sector in access.extent.start.get()..access.extent.end().get() {
+                    prop_assert!(found.insert((access.op == Op::Write, access.member, sector)));
+                }
+            }
+            prop_assert_eq!(found, wanted);
         }
 
         /// The place of a run matches the places of its single sectors.

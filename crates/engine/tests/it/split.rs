@@ -91,6 +91,7 @@ fn run(world: &mut Few, config: Config) -> (String, Vec<String>) {
         members: 3,
         stripe: STRIPE,
         stripes: 1000,
+        parity: false,
     };
     run_over(Box::new(map.map()), world, config)
 }

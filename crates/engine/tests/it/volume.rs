@@ -170,6 +170,7 @@ fn run(
         members,
         stripe: STRIPE,
         stripes: 1000,
+        parity: false,
     };
     let mut several = engines(members);
     let mut core = match members {

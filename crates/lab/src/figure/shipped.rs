@@ -28,6 +28,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "stream-fig5-guests",
     "stream-fig5-servers",
     "stream-fig6",
+    "stream-fig6-raid5",
     "stream-fig7",
     "stream-array-disks",
     "stream-array-readahead",

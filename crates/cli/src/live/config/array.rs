@@ -5,7 +5,7 @@ use super::sections::{ArrayConfig, Backend, DiskConfig};
 use super::seen::{Seen, once};
 use headtime_config::{Error, OneOrList, Placed};
 use headtime_sched::StreamConfig;
-use headtime_stack::{ArraySpec, entries};
+use headtime_stack::{ArraySpec, Level, entries};
 use headtime_units::nearest;
 use serde::Deserialize;
 
@@ -57,10 +57,15 @@ pub(super) fn array(
         may_be_member(disk, first, name)?;
     }
     for (key, problem) in [
+        (
+            "level",
+            "\"raid5\" is for scenarios; a server keeps no parity, so it serves \"raid0\"",
+        ),
         ("bus", "is for scenarios; leave it out"),
         ("coordinate", "a server takes true or false, no list"),
     ] {
         let is_wrong = match key {
+            "level" => spec.level != Level::Raid0,
             "bus" => spec.bus.is_some(),
             _ => spec.coordinate.0.len() > 1,
         };
