@@ -53,12 +53,12 @@ struct Whole {
     outcome: Outcome,
     /// Time when the last part went to a drive.
     issued: Time,
-    phase: Phase,
+    phase: SplitPhase,
 }
 
 /// What the parts of a client's request do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum SplitPhase {
     /// They flush before a write.
     Flush,
     /// They read what the layout needs for parity.
@@ -438,7 +438,11 @@ impl Split {
             left: 0,
             outcome: Outcome::Done,
             issued: arrived,
-            phase: if preflush { Phase::Flush } else { Phase::Last },
+            phase: if preflush {
+                SplitPhase::Flush
+            } else {
+                SplitPhase::Last
+            },
         };
         let number = match self.free_wholes.pop() {
             Some(number) => {
@@ -470,11 +474,11 @@ impl Split {
             self.map.add_to_write(extent, &mut added);
         }
         self.wholes[number as usize].phase = match self.add_more(number, Op::Read, &added) {
-            true => Phase::Read,
+            true => SplitPhase::Read,
             false => {
                 self.add_parts(number);
                 self.add_more(number, Op::Write, &added);
-                Phase::Last
+                SplitPhase::Last
             }
         };
         added.clear();
@@ -486,7 +490,7 @@ impl Split {
         let extent = self.wholes[number as usize].request.extent;
         let mut added = std::mem::take(&mut self.added);
         self.map.add_to_write(extent, &mut added);
-        self.wholes[number as usize].phase = Phase::Last;
+        self.wholes[number as usize].phase = SplitPhase::Last;
         self.add_parts(number);
         self.add_more(number, Op::Write, &added);
         added.clear();
@@ -565,10 +569,10 @@ impl Split {
             return None;
         }
         let whole = *whole;
-        let goes_on = whole.phase != Phase::Last && whole.outcome == Outcome::Done;
+        let goes_on = whole.phase != SplitPhase::Last && whole.outcome == Outcome::Done;
         match whole.phase {
-            Phase::Flush if goes_on => self.begin(number),
-            Phase::Read if goes_on => self.write(number),
+            SplitPhase::Flush if goes_on => self.begin(number),
+            SplitPhase::Read if goes_on => self.write(number),
             _ => self.free_wholes.push(number),
         }
         let flush = self.flushes.iter().position(|(flush, _)| *flush == number);

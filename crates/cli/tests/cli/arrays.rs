@@ -145,7 +145,9 @@ fn a_small_write_with_parity_takes_four_commands_on_four_disks_and_three_on_thre
             "--set",
             &members,
         ];
-        let settings = settings.into_iter().chain(["--set", &share]);
+        let settings = settings
+            .into_iter()
+            .chain(["--set", "workload.size=4KiB", "--set", &share]);
         let settings = settings.chain(["--set", "engine.merge=false", "--format", "json"]);
         let report = json(&with(&settings.collect::<Vec<_>>()));
         let run = &report["runs"][0];
