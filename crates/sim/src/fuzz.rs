@@ -560,7 +560,7 @@ fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
     let age_th = *random.pick(&AGE_TH);
     let text = match random.below(9) {
         8 => "head-time".to_owned(),
-        7 => format!("average:lanes={}:burst=50ms", 1 + random.below(4)),
+        7 => format!("average:lanes={}", 1 + random.below(4)),
         6 => {
             let inner = random.pick(&[
                 "depth=2",

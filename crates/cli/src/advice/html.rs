@@ -2,8 +2,8 @@
 
 use super::commands::{Device, configuration, keep, set, undo};
 use super::text::{
-    NOT_TRIED, beside_fio, gains, is_like_linux, of_served, rate, scan_text, side, sure, time,
-    with_headtime,
+    NOT_TRIED, beside_fio, gains, is_like_linux, knobs_of, of_served, rate, scan_text, side, sure,
+    time, with_headtime,
 };
 use headtime_lab::advice::{Advice, Pick, Tried};
 use headtime_lab::fio::MeasuredJob;
@@ -249,6 +249,11 @@ fn linux(advice: &Advice, device: &Device) -> String {
             escaped(&keep(&tried.setting, device)),
             escaped(&undo(&advice.tried[0].setting, device))
         );
+        let knobs = knobs_of(advice);
+        if !knobs.is_empty() {
+            let knobs = escaped(&knobs.join("\n"));
+            let _ = write!(text, "<p>Or, not simulated:</p><pre>{knobs}</pre>");
+        }
     }
     text + &how_sure(advice, &advice.linux) + "</div>"
 }

@@ -3,6 +3,7 @@
 mod commands;
 mod device;
 mod html;
+mod knobs;
 mod text;
 
 pub use commands::Device;

@@ -1,6 +1,7 @@
 //! Advice as lines for a terminal.
 
 use super::commands::{Device, keep, set, undo};
+use super::knobs::knobs;
 use headtime_lab::advice::{
     Advice, GapScan, Pick, Role, RoleRun, SCAN_LEAST, Side, SpeedMeasure, Waits,
 };
@@ -110,6 +111,8 @@ pub fn text(
         lines.push(format!("  set   {}", set(&linux.setting, device)));
         lines.push(format!("  keep  {}", keep(&linux.setting, device)));
         lines.push(format!("  undo  {}", undo(&today.setting, device)));
+        let knobs = knobs_of(advice).into_iter();
+        lines.extend(knobs.map(|knob| format!("  or    {knob}")));
     }
     lines.push(format!("  sure  {}", sure(advice, &advice.linux)));
     lines.push(format!(
@@ -129,6 +132,12 @@ pub fn text(
         NOT_TRIED
     ));
     lines.join("\n") + "\n"
+}
+
+/// Settings of the programs on the disk that have the effect of Linux's recommended setting.
+pub(super) fn knobs_of(advice: &Advice) -> Vec<String> {
+    let [today, then] = [0, advice.linux.tried].map(|at| &advice.tried[at]);
+    knobs(&advice.roles, [&today.roles, &then.roles])
 }
 
 /// Latencies that fio measured, and the model's: a line for each job.

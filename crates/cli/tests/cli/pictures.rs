@@ -54,7 +54,11 @@ fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
 
 /// Simulated seconds of a run that takes longer than the time after which progress is shown.
 #[cfg(target_os = "linux")]
-const SECONDS: u32 = if cfg!(debug_assertions) { 300 } else { 2000 };
+const SECONDS: u32 = if cfg!(debug_assertions) {
+    2_000
+} else {
+    10_000
+};
 
 /// Progress was drawn by the threads of the runs while the main thread held standard error locked:
 /// the command stopped for good as soon as there was something to show. Needs a terminal, which

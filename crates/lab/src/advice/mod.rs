@@ -45,6 +45,9 @@ pub struct Role {
     pub class: Class,
     /// Measure of the role's speed.
     pub measure: SpeedMeasure,
+    /// Names of the processes in a trace, as `--role` has them; empty for other loads.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<String>,
 }
 
 fn class_name<S: serde::Serializer>(class: &Class, to: S) -> Result<S::Ok, S::Error> {

@@ -19,6 +19,7 @@ pub(super) fn roles(prepared: &Prepared, run: &Run) -> Vec<Role> {
     names
         .enumerate()
         .map(|(at, named)| {
+            let mut processes = Vec::new();
             let (class, measure) = match &scenario.workload {
                 Workload::Synthetic(groups) => {
                     let process = &groups[at].process;
@@ -34,6 +35,10 @@ pub(super) fn roles(prepared: &Prepared, run: &Run) -> Vec<Role> {
                         Pace::Closed(_) | Pace::ClosedPerProcess => SpeedMeasure::Requests,
                     };
                     let role = replay.roles.iter().find(|role| role.name == named.name);
+                    processes = match role {
+                        Some(role) => role.processes.clone(),
+                        None => vec![named.name.clone()],
+                    };
                     (role.map_or_else(Class::default, |role| role.class), measure)
                 }
                 Workload::Programs(programs) => {
@@ -49,6 +54,7 @@ pub(super) fn roles(prepared: &Prepared, run: &Run) -> Vec<Role> {
                 name: named.name.clone(),
                 class,
                 measure,
+                processes,
             }
         })
         .collect()

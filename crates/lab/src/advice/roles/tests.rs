@@ -5,6 +5,7 @@ fn role(class: Class) -> Role {
         name: "a".to_owned(),
         class,
         measure: SpeedMeasure::Requests,
+        processes: Vec::new(),
     }
 }
 
