@@ -17,6 +17,8 @@ struct PartOf {
     start: Lba,
     /// True until a command that carries the part goes to the drive.
     is_queued: bool,
+    /// True for an access that the layout adds to a write.
+    added: bool,
 }
 
 /// Stream that all disks serve.
@@ -45,6 +47,8 @@ pub struct Coordinator {
     parts: Vec<PartOf>,
     /// Stream of the client's request whose parts are arriving.
     arriving: Option<usize>,
+    /// That request.
+    arriving_of: Option<u64>,
     outstanding: u32,
     served: Option<Served>,
     /// Serial number of the last served stream, if no other request has gone to a disk since.
@@ -62,6 +66,14 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
+    /// Makes the coordinator one of a layout with parity: each row has `disks` chunks of data.
+    #[must_use]
+    pub fn with_data(mut self, disks: u16) -> Coordinator {
+        self.whole = self.disk.clone().striped(u64::from(disks));
+        self.streams = Streams::new(usize::from(self.members), &self.whole);
+        self
+    }
+
     /// Creates a coordinator of `members` equal disks. Each disk's scheduler is [`Stream`](headtime_sched::Stream)
     /// with this configuration and this curve.
     pub fn new(members: u16, config: &StreamConfig, curve: Arc<ServiceCurve>) -> Coordinator {
@@ -75,6 +87,7 @@ impl Coordinator {
             disk,
             parts: Vec::new(),
             arriving: None,
+            arriving_of: None,
             outstanding: 0,
             served: None,
             last: None,
@@ -268,12 +281,26 @@ impl Conductor for Coordinator {
         if at >= self.parts.len() {
             self.parts.resize(at + 1, PartOf::default());
         }
+        if part.added {
+            self.parts[at] = PartOf {
+                member,
+                start: whole.extent.start,
+                is_queued: true,
+                added: true,
+                stream: None,
+            };
+            // The parity of a stream's write goes with the write.
+            let stream = self.arriving.filter(|_| self.arriving_of == Some(part.of));
+            if stream.is_some_and(|index| self.serves(index)) {
+                self.directives.push_back((member, mark(part.id)));
+            }
+            return;
+        }
         self.outstanding += 1;
         let start = whole.extent.start + part.offset;
         let candidate = engine.candidate(now);
-        if part.added {
-            self.arriving = None;
-        } else if part.offset.get() == 0 {
+        if part.offset.get() == 0 {
+            self.arriving_of = Some(part.of);
             let pending = candidate.and_then(|(id, _)| self.part_of(id));
             let pending = pending.map(|pending| (pending.start, pending.stream));
             let held = self.served.map(|served| served.stream);
@@ -292,6 +319,7 @@ impl Conductor for Coordinator {
             member,
             start,
             is_queued: true,
+            added: false,
         };
         if let Some(trials) = &mut self.trials {
             trials.arrived(now, at, whole.is_sync());
@@ -324,7 +352,9 @@ impl Conductor for Coordinator {
                     {
                         part.is_queued = false;
                         stream = stream.or(part.stream);
-                        if let Some(trials) = &mut self.trials {
+                        if let Some(trials) = &mut self.trials
+                            && !part.added
+                        {
                             trials.handed_out(now, id as usize);
                         }
                     }
@@ -339,8 +369,12 @@ impl Conductor for Coordinator {
                 self.issued(now, member, stream);
             }
             Seen::Command(Command::Finish(done)) => {
-                self.outstanding -= 1;
                 let part = &mut self.parts[done.id as usize];
+                if part.added {
+                    part.is_queued = false;
+                    return;
+                }
+                self.outstanding -= 1;
                 if let Some(trials) = &mut self.trials {
                     match part.is_queued {
                         true => trials.withdrawn(done.id as usize),

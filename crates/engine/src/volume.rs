@@ -10,7 +10,9 @@
 //! A sector lies on one member, and parts reach their engines in the order in which clients' requests arrived. So
 //! each engine's promise about overlaps holds for each sector of the volume.
 //!
-//! A layout with parity adds accesses to a write ([`Map::add_to_write`]). The sectors are written when the added reads have ended.
+//! A layout with parity adds accesses to a write ([`Map::add_to_write`]). The sectors are written when the added reads
+//! have ended. So a later write may overtake such a write where both overlap, and writes of a row do not wait for each
+//! other. Such volumes are simulated only: without data, either order is right for requests that are under way together.
 //!
 //! A flush goes to the members that it concerns ([`Map::concerned`]): all members of a stripe, one of a [`Concat`](crate::Concat).
 //! The volume holds later requests for these members until the flush has ended on all members. A request
@@ -551,7 +553,10 @@ impl Split {
             id: RequestId::Client(part.id),
             op,
             extent,
-            flags: without_preflush(request.flags),
+            flags: match part.added && op == Op::Read {
+                true => Flags::NONE,
+                false => without_preflush(request.flags),
+            },
             origin: request.origin,
             class: request.class,
         });

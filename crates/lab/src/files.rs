@@ -164,10 +164,12 @@ fn is_stdout(path: &Path) -> bool {
         .any(|name| path == Path::new(name))
 }
 
-/// True for a name that stands for no file to be replaced: a name in `/dev`, standard output, or a pipe. Text is written there directly.
+/// True for a name that stands for no file to be replaced: an open file of the process, a device, or a pipe. Text is written there
+/// directly. Files of file systems below `/dev`, as `/dev/shm`, are files.
 pub fn is_special(path: &Path) -> bool {
+    let is_open = path == Path::new("/dev/stderr") || path.starts_with("/dev/fd");
     let there = || fs::metadata(path).is_ok_and(|found| !found.is_file());
-    is_stdout(path) || path.starts_with("/dev") || there()
+    is_stdout(path) || is_open || there()
 }
 
 impl Write for Output {

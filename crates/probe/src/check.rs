@@ -303,11 +303,12 @@ impl Times {
         let mean = mean_ms(times);
         let batches = times.chunks_exact(BATCH).map(mean_ms);
         let squares = batches.map(|batch| (batch - mean) * (batch - mean));
-        let count = (times.len() / BATCH).max(1) as f64;
+        let count = (times.len() / BATCH) as f64;
+        let free = (count - 1.0).max(1.0);
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_millis_f64()).collect();
         Times {
             mean,
-            error: libm::sqrt(squares.sum::<f64>() / count / count),
+            error: libm::sqrt(squares.sum::<f64>() / free / count.max(1.0)),
             p50: quantile(&mut ms, 0.5),
             p99: quantile(&mut ms, 0.99),
         }

@@ -173,7 +173,7 @@ fn recorded(
         let problem = "options for reading a trace are not for a device, which is recorded; leave them out but --for";
         return Err(Fault::Usage(format!("{}: {problem}", target.path())));
     }
-    let out = match &args.out {
+    let out = match args.out.as_ref().filter(|page| !is_special(page)) {
         Some(page) => page.with_extension("csv.gz"),
         None => PathBuf::from(format!("headtime-{}.csv.gz", target.disk())),
     };

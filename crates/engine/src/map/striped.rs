@@ -84,6 +84,8 @@ impl Striped {
     ///
     /// As [`Striped::new`], and if there are two members.
     pub fn with_parity(chunk: Sectors, sizes: &[Sectors]) -> Result<Striped, MapError> {
+        // Errors name the member.
+        Striped::new(chunk, sizes)?;
         let smallest = sizes.iter().min().copied().unwrap_or_default();
         let striped = Striped::new(chunk, &vec![smallest; sizes.len()])?;
         let members = u64::from(striped.members);
@@ -95,6 +97,11 @@ impl Striped {
             parity: 1,
             ..striped
         })
+    }
+
+    /// Returns the number of data chunks in a row of all members.
+    pub fn data_disks(&self) -> u16 {
+        self.members - self.parity as u16
     }
 
     /// Returns the zone's member with data chunk `column` of a row. With parity, the column behind the data is parity.

@@ -12,7 +12,7 @@ use crate::fault::Fault;
 use crate::prepare::prepare;
 use crate::progress::Progress;
 use crate::report::Run;
-use crate::scenario::{RoleSpec, Scenario, Workload};
+use crate::scenario::{Group, RoleSpec, Scenario, Workload};
 use headtime_gaps::DriveQueue;
 use headtime_host::DiskSize;
 use headtime_stack::ScanSpec;
@@ -186,13 +186,16 @@ fn one_disk(load: &Scenario) -> Result<(Scenario, Vec<String>), Fault> {
         notes.push("[freeblock] is left out: a report has a scan of its own".to_owned());
     }
     load.run.repeats = 1;
-    if let (Workload::Synthetic(_), true) = (&load.workload, load.run.warm_up < WARM_UP) {
+    // A load that ends by itself may be over before then.
+    let is_endless = |group: &Group| group.process.count.is_none() && group.process.until.is_none();
+    if let (Workload::Synthetic(groups), Some(duration), None) =
+        (&load.workload, load.run.duration, load.run.requests)
+        && load.run.warm_up < WARM_UP
+        && groups.iter().all(is_endless)
+    {
         let more = WARM_UP - load.run.warm_up;
         load.run.warm_up = WARM_UP;
-        load.run.duration = load
-            .run
-            .duration
-            .map(|duration| duration.saturating_add(more));
+        load.run.duration = Some(duration.saturating_add(more));
         notes.push(format!(
             "the first {WARM_UP} of each run do not count: bfq prefers new processes for about 10 s"
         ));

@@ -4,6 +4,7 @@ use crate::prepare::DriveSet;
 use crate::report::{self, round};
 use crate::scenario::{Cell, Group, Pace, Program, Scenario, Workload};
 use headtime_bound::{Bound, Term};
+use headtime_stack::Level;
 use headtime_units::Nanos;
 use headtime_workload::Pacing;
 use std::sync::Arc;
@@ -15,7 +16,11 @@ use std::sync::Arc;
 /// guests have none.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
+    // With parity a disk may merge data with parity, of which a bound on commands knows nothing.
+    let parity = scenario.array.as_ref();
+    let parity = parity.is_some_and(|array| array.level == Level::Raid5);
     whole
+        && !parity
         && match &scenario.workload {
             Workload::Programs(programs) => {
                 let ends = |entry: &Program| !entry.benchmark.is_endless();

@@ -67,7 +67,8 @@ pub(super) fn setup<'a>(
 
 /// The coordinator of an array's disks, if the cell has one.
 fn coordinator(set: &DriveSet, cell: &Cell) -> Option<Coordinator> {
-    let members = set.striped.as_ref().filter(|_| cell.coordinate)?.members();
+    let striped = set.striped.as_ref().filter(|_| cell.coordinate)?;
     let config = StreamConfig::of(&cell.scheduler)?;
-    Some(Coordinator::new(members, &config, set.known.curve()?))
+    let coordinator = Coordinator::new(striped.members(), &config, set.known.curve()?);
+    Some(coordinator.with_data(striped.data_disks()))
 }

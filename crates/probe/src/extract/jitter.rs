@@ -62,8 +62,8 @@ impl Jitter {
         }
     }
 
-    /// Moves the fixed part of all processing times into `per_command`, and leaves the remainders. Changes nothing if a time is shorter
-    /// than the fixed part of a hit by more than the variation.
+    /// Moves the fixed part of all processing times into `per_command`, and leaves the remainders. Changes nothing if another time is
+    /// shorter than the fixed part of a read hit by more than the variation. Shorter write hits become as long as read hits.
     pub(super) fn part(self, spec: &mut OverheadSpec) {
         let fixed = spec.read_hit_after_read;
         let rest = |time: Nanos| match time.saturating_sub(fixed) {
