@@ -47,7 +47,7 @@ pub struct Coordinator {
     parts: Vec<PartOf>,
     /// Stream of the client's request whose parts are arriving.
     arriving: Option<usize>,
-    /// That request.
+    /// Client's request whose parts are arriving.
     arriving_of: Option<u64>,
     outstanding: u32,
     served: Option<Served>,

@@ -41,7 +41,7 @@ pub struct Part {
     pub offset: Sectors,
     /// The part's sectors on its member.
     pub extent: Extent,
-    /// True for an access that the layout adds to a write, such as of parity. Its sectors are none of the client's.
+    /// True for an access that the layout adds to a write, such as of parity. The client does not know these sectors.
     pub added: bool,
 }
 
@@ -58,14 +58,14 @@ struct Whole {
     phase: SplitPhase,
 }
 
-/// What the parts of a client's request do.
+/// Phase of a client's request: the purpose of its parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SplitPhase {
-    /// They flush before a write.
+    /// Flushes before a write.
     Flush,
-    /// They read what the layout needs for parity.
+    /// Reads for parity.
     Read,
-    /// They do what the client has asked for. There is no later phase.
+    /// The client's access, and writes of parity. No phase follows.
     Last,
 }
 

@@ -132,7 +132,7 @@ impl Striped {
         let extent = Extent::at(row * self.chunk + part.start, part.end - part.start);
         let mut add = |op, column| {
             let member = self.member(zone, row, column);
-            // Sectors behind those of the same access before make one access.
+            // Adjacent sectors of a member make one access.
             let mut same = added.iter_mut().rev();
             let same = same.find(|access| (access.op, access.member) == (op, member));
             match same {

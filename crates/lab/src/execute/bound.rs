@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// guests have none.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
-    // With parity a disk may merge data with parity, of which a bound on commands knows nothing.
+    // A disk may merge data with parity. The bound on commands has data alone.
     let parity = scenario.array.as_ref();
     let parity = parity.is_some_and(|array| array.level == Level::Raid5);
     whole
