@@ -3,7 +3,9 @@
 use crate::streams::{Stream, Streams};
 use headtime_engine::conduct::{Conduct, Conducted, Conductor};
 use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
-use headtime_sched::{Directive, Request, ServiceCurve, Spec, StreamConfig, StreamRule, Trials};
+use headtime_sched::{
+    Directive, Op, Request, ServiceCurve, Spec, StreamConfig, StreamRule, Trials,
+};
 use headtime_units::{Lba, Nanos, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,8 +19,8 @@ struct PartOf {
     start: Lba,
     /// True until a command that carries the part goes to the drive.
     is_queued: bool,
-    /// True for an access that the layout adds to a write.
-    added: bool,
+    /// True for a read for the parity of a write. The write, and so its stream, comes when such reads have ended.
+    is_ahead: bool,
 }
 
 /// Stream that all disks serve.
@@ -47,8 +49,6 @@ pub struct Coordinator {
     parts: Vec<PartOf>,
     /// Stream of the client's request whose parts are arriving.
     arriving: Option<usize>,
-    /// Client's request whose parts are arriving.
-    arriving_of: Option<u64>,
     outstanding: u32,
     served: Option<Served>,
     /// Serial number of the last served stream, if no other request has gone to a disk since.
@@ -87,7 +87,6 @@ impl Coordinator {
             disk,
             parts: Vec::new(),
             arriving: None,
-            arriving_of: None,
             outstanding: 0,
             served: None,
             last: None,
@@ -281,26 +280,21 @@ impl Conductor for Coordinator {
         if at >= self.parts.len() {
             self.parts.resize(at + 1, PartOf::default());
         }
-        if part.added {
+        if part.added == Some(Op::Read) {
             self.parts[at] = PartOf {
+                stream: None,
                 member,
                 start: whole.extent.start,
                 is_queued: true,
-                added: true,
-                stream: None,
+                is_ahead: true,
             };
-            // The parity of a stream's write goes with the write.
-            let stream = self.arriving.filter(|_| self.arriving_of == Some(part.of));
-            if stream.is_some_and(|index| self.serves(index)) {
-                self.directives.push_back((member, mark(part.id)));
-            }
             return;
         }
         self.outstanding += 1;
         let start = whole.extent.start + part.offset;
         let candidate = engine.candidate(now);
-        if part.offset.get() == 0 {
-            self.arriving_of = Some(part.of);
+        // Parity is a part of the write's stream on its disk, and no step of the stream in the array.
+        if part.offset.get() == 0 && part.added.is_none() {
             let pending = candidate.and_then(|(id, _)| self.part_of(id));
             let pending = pending.map(|pending| (pending.start, pending.stream));
             let held = self.served.map(|served| served.stream);
@@ -311,7 +305,7 @@ impl Conductor for Coordinator {
                     .streams
                     .request(now, &self.whole, whole.extent, pending, held),
             };
-        } else if let Some(index) = self.arriving {
+        } else if let Some(index) = self.arriving.filter(|_| part.added.is_none()) {
             self.streams.further_part(index, &self.whole);
         }
         self.parts[at] = PartOf {
@@ -319,7 +313,7 @@ impl Conductor for Coordinator {
             member,
             start,
             is_queued: true,
-            added: false,
+            is_ahead: false,
         };
         if let Some(trials) = &mut self.trials {
             trials.arrived(now, at, whole.is_sync());
@@ -353,7 +347,7 @@ impl Conductor for Coordinator {
                         part.is_queued = false;
                         stream = stream.or(part.stream);
                         if let Some(trials) = &mut self.trials
-                            && !part.added
+                            && !part.is_ahead
                         {
                             trials.handed_out(now, id as usize);
                         }
@@ -370,7 +364,7 @@ impl Conductor for Coordinator {
             }
             Seen::Command(Command::Finish(done)) => {
                 let part = &mut self.parts[done.id as usize];
-                if part.added {
+                if part.is_ahead {
                     part.is_queued = false;
                     return;
                 }

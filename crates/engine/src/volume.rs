@@ -12,7 +12,7 @@
 //!
 //! A layout with parity adds accesses to a write ([`Map::add_to_write`]). The sectors are written when the added reads
 //! have ended. So a later write may overtake such a write where both overlap, and writes of a row do not wait for each
-//! other. Such volumes are simulated only: without data, either order is right for requests that are under way together.
+//! other. Only simulations have such volumes. No data can be wrong there.
 //!
 //! A flush goes to the members that it concerns ([`Map::concerned`]): all members of a stripe, one of a [`Concat`](crate::Concat).
 //! The volume holds later requests for these members until the flush has ended on all members. A request
@@ -41,8 +41,8 @@ pub struct Part {
     pub offset: Sectors,
     /// The part's sectors on its member.
     pub extent: Extent,
-    /// True for an access that the layout adds to a write, such as of parity. The client does not know these sectors.
-    pub added: bool,
+    /// Read or write of an access that the layout adds to a write, such as of parity; `None` for the client's sectors.
+    pub added: Option<Op>,
 }
 
 /// A client's request that has parts.
@@ -464,37 +464,26 @@ impl Split {
                 self.add_part(number, Member(member), Op::Flush, Extent::default(), None);
             }
         } else {
-            self.begin(number);
+            self.begin(number, SplitPhase::Read);
         }
     }
 
-    /// Adds the parts of the first phase without a flush.
-    fn begin(&mut self, number: u32) {
+    /// Adds the parts of a phase behind the flush. A phase of reads without reads is skipped.
+    fn begin(&mut self, number: u32, phase: SplitPhase) {
         let Request { op, extent, .. } = self.wholes[number as usize].request;
         let mut added = std::mem::take(&mut self.added);
         if op == Op::Write {
             self.map.add_to_write(extent, &mut added);
         }
-        self.wholes[number as usize].phase = match self.add_more(number, Op::Read, &added) {
+        let reads = phase == SplitPhase::Read && self.add_more(number, Op::Read, &added);
+        if !reads {
+            self.add_parts(number);
+            self.add_more(number, Op::Write, &added);
+        }
+        self.wholes[number as usize].phase = match reads {
             true => SplitPhase::Read,
-            false => {
-                self.add_parts(number);
-                self.add_more(number, Op::Write, &added);
-                SplitPhase::Last
-            }
+            false => SplitPhase::Last,
         };
-        added.clear();
-        self.added = added;
-    }
-
-    /// Adds the parts of a write, when the layout's reads have ended.
-    fn write(&mut self, number: u32) {
-        let extent = self.wholes[number as usize].request.extent;
-        let mut added = std::mem::take(&mut self.added);
-        self.map.add_to_write(extent, &mut added);
-        self.wholes[number as usize].phase = SplitPhase::Last;
-        self.add_parts(number);
-        self.add_more(number, Op::Write, &added);
         added.clear();
         self.added = added;
     }
@@ -547,15 +536,15 @@ impl Split {
             of: whole.id,
             offset: offset.unwrap_or_default(),
             extent,
-            added: offset.is_none() && op != Op::Flush,
+            added: (offset.is_none() && op != Op::Flush).then_some(op),
         };
         let event = Event::Arrived(Arrival {
             id: RequestId::Client(part.id),
             op,
             extent,
-            flags: match part.added && op == Op::Read {
-                true => Flags::NONE,
-                false => without_preflush(request.flags),
+            flags: match part.added {
+                Some(Op::Read) => Flags::NONE,
+                _ => without_preflush(request.flags),
             },
             origin: request.origin,
             class: request.class,
@@ -576,8 +565,8 @@ impl Split {
         let whole = *whole;
         let goes_on = whole.phase != SplitPhase::Last && whole.outcome == Outcome::Done;
         match whole.phase {
-            SplitPhase::Flush if goes_on => self.begin(number),
-            SplitPhase::Read if goes_on => self.write(number),
+            SplitPhase::Flush if goes_on => self.begin(number, SplitPhase::Read),
+            SplitPhase::Read if goes_on => self.begin(number, SplitPhase::Last),
             _ => self.free_wholes.push(number),
         }
         let flush = self.flushes.iter().position(|(flush, _)| *flush == number);

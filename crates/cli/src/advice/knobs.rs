@@ -1,4 +1,4 @@
-//! Settings of ZFS, md and Ceph that have the effect of an advice.
+//! Settings of ZFS, md and Ceph that hold background work back.
 
 use headtime_lab::advice::{Role, RoleRun};
 
@@ -11,8 +11,8 @@ const CEPH: [&str; 4] = ["bstore_", "tp_osd_tp", "ceph-osd", "rocksdb:"];
 /// Part of a role's rate today below which a background role is limited by the advice.
 const LIMITED: f64 = 0.9;
 
-/// Commands that limit the programs on the disk in place of the drive's queue. They follow from the advice and are not
-/// simulated. `runs` are the results of each role today, and with the recommended setting.
+/// Commands that hold background work back at its program, in place of the drive's queue. The commands are not simulated.
+/// `runs` are the results of each role today, and with the recommended setting.
 ///
 /// For ZFS the sum over its queues of the least commands must not exceed `zfs_vdev_max_active` (vdev_queue.c), so no depth
 /// can be set there.
@@ -33,7 +33,11 @@ pub fn knobs(roles: &[Role], runs: [&[RoleRun]; 2]) -> Vec<String> {
         if is_limited && has(&ZFS_SCRUB) && !has(&ZFS_CLIENTS) {
             add("echo 1 > /sys/module/zfs/parameters/zfs_vdev_scrub_max_active  # scrubs and resilvers of all pools".to_owned());
         }
-        let array = role.processes.iter().find_map(|name| array(name));
+        // The rate is the role's. With other processes the resync's share is not known.
+        let array = match &role.processes[..] {
+            [one] => array(one),
+            _ => None,
+        };
         if let Some(array) = array.filter(|_| is_limited) {
             let rate = (then * 1e6 / 1024.0).max(1.0);
             add(format!(
@@ -103,6 +107,7 @@ mod tests {
         let md = of(&["md127_resync"], 51.2);
         assert_eq!(md.len(), 1);
         assert!(md[0].starts_with("echo 50000 > /sys/block/md127/md/sync_speed_max"));
+        assert!(of(&["md127_resync", "postgres"], 51.2).is_empty());
         let starved = of(&["md127_*"], 0.0);
         assert!(starved[0].starts_with("echo 1 > /sys/block/md127/md/sync_speed_max"));
         for faster in ["z_rd_int", "md127_resync"] {

@@ -134,7 +134,7 @@ pub fn text(
     lines.join("\n") + "\n"
 }
 
-/// Settings of the programs on the disk that have the effect of Linux's recommended setting.
+/// Settings of the programs on the disk that hold background work back, beside Linux's recommended setting.
 pub(super) fn knobs_of(advice: &Advice) -> Vec<String> {
     let [today, then] = [0, advice.linux.tried].map(|at| &advice.tried[at]);
     knobs(&advice.roles, [&today.roles, &then.roles])

@@ -165,6 +165,48 @@ fn a_small_write_with_parity_takes_four_commands_on_four_disks_and_three_on_thre
     }
 }
 
+/// A slice is for a stream that others wait for. Parity belongs to the stream of its write, and is no other program.
+#[test]
+fn writers_of_whole_rows_are_streams_with_parity_as_without() {
+    let coordinated = |level: &str, processes: &str| {
+        let settings = [
+            format!("array.level={level}"),
+            format!("workload.processes={processes}"),
+        ];
+        let mut arguments = with(&["-s", "stream:lost=1", "--format", "json"]);
+        for setting in settings.iter().map(String::as_str).chain([
+            "array.coordinate=true",
+            "engine.depth=1",
+            "workload.read_share=0",
+            "workload.sequential_share=1",
+            "workload.size=128KiB",
+            "workload.align=128KiB",
+            "run.requests=1500",
+        ]) {
+            arguments.extend(["--set", setting]);
+        }
+        let of = &json(&arguments)["runs"][0]["coordinated"];
+        ["streams", "slices"].map(|key| of[key].as_u64().unwrap())
+    };
+    for level in ["raid0", "raid5"] {
+        assert_eq!(coordinated(level, "1")[1], 0, "{level}: nobody waits");
+        let [streams, slices] = coordinated(level, "4");
+        assert_eq!(streams, 4, "{level}: none is lost and found again");
+        assert!(slices > 20, "{level}: {slices}");
+    }
+}
+
+#[test]
+fn parity_needs_a_third_disk() {
+    let settings = ["--set", "array.members=2", "--set", "array.level=raid5"];
+    let (code, error) = ended(&[&["sim", "run", "small.toml"][..], &settings].concat());
+    assert_eq!(code, 3, "{error}");
+    assert!(
+        error.contains("2 members; allowed are 3 to 64 with parity"),
+        "{error}"
+    );
+}
+
 #[test]
 fn what_is_no_array_is_refused_with_its_key() {
     for (setting, problem) in [

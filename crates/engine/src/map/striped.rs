@@ -107,12 +107,12 @@ impl Striped {
     /// Returns the zone's member with data chunk `column` of a row. With parity, the column behind the data is parity.
     fn member(&self, zone: &Zone, row: u64, column: u64) -> Member {
         let members = zone.members.len() as u64;
-        let first = match self.parity {
-            0 => 0,
+        let place = match self.parity {
+            0 => column,
             // Behind the member with the parity.
-            _ => members - row % members,
+            _ => (members - row % members + column) % members,
         };
-        zone.members[((first + column) % members) as usize]
+        zone.members[place as usize]
     }
 
     /// Adds the accesses for parity where all chunks of `columns`, and no others of the row, are written. `part` is within

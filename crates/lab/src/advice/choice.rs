@@ -16,8 +16,8 @@ const SCAN_COST: f64 = 0.95;
 /// Rate below which a scan finds hardly any gaps, in MB/s: a disk of 18 TB in six years.
 pub const SCAN_LEAST: f64 = 0.1;
 
-/// The better of two scans. A scan that finds gaps is better than a scan that does not. Of two scans that cost little the faster is better, and
-/// otherwise the cheaper.
+/// The better of two scans. A scan that finds gaps is better than a scan that does not. If both scans cost little, the faster scan is better.
+/// Otherwise the cheaper scan is better.
 pub(super) fn better_scan(one: GapScan, other: GapScan) -> GapScan {
     let rank = |scan: &GapScan| {
         let costs_little = scan.cost >= SCAN_COST;
