@@ -188,7 +188,8 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         let geometry = &profile.geometry;
         let array = scenario.array.as_ref();
         let striped = array.map(|array| array.build(geometry.capacity, geometry.sector_bytes));
-        let striped = striped.transpose().map_err(Fault::input)?;
+        let striped = striped.transpose();
+        let striped = striped.map_err(|error| Fault::Input(format!("array: {error}")))?;
         let cluster = match &scenario.workload {
             Workload::Programs(programs) => programs.cluster.as_ref(),
             Workload::Synthetic(_) | Workload::Replay(_) => None,

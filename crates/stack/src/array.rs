@@ -1,7 +1,7 @@
 //! Disks behind one address space.
 
 use crate::describe::entries;
-use headtime_config::{KeyError, Many, parse, whole};
+use headtime_config::{Many, parse, whole};
 use headtime_engine::{MEMBERS_MAX, MapError, Striped};
 use headtime_units::{Bytes, Rate, Sectors};
 use serde::de::{Deserializer, Error as _};
@@ -159,9 +159,7 @@ impl ArraySpec {
     /// # Errors
     ///
     /// If a disk has no whole chunk, or all disks together have too many sectors.
-    pub fn build(&self, capacity: Sectors, sector_bytes: u32) -> Result<Striped, KeyError> {
-        let sizes = vec![capacity; usize::from(self.members)];
-        let striped = self.over(&sizes, sector_bytes);
-        striped.map_err(|error| KeyError::new("array", error.to_string()))
+    pub fn build(&self, capacity: Sectors, sector_bytes: u32) -> Result<Striped, MapError> {
+        self.over(&vec![capacity; usize::from(self.members)], sector_bytes)
     }
 }

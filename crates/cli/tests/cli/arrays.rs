@@ -202,7 +202,7 @@ fn parity_needs_a_third_disk() {
     let (code, error) = ended(&[&["sim", "run", "small.toml"][..], &settings].concat());
     assert_eq!(code, 3, "{error}");
     assert!(
-        error.contains("2 members; allowed are 3 to 64 with parity"),
+        error.starts_with("error: array: 2 members; allowed are 3 to 64 with parity"),
         "{error}"
     );
 }
