@@ -1,5 +1,6 @@
 //! Coordinator of an array's disks: chooses the virtual stream that all disks serve, and the end of its slice.
 
+use crate::geometry::Geometry;
 use crate::streams::{Stream, Streams};
 use headtime_engine::conduct::{Conduct, Conducted, Conductor};
 use headtime_engine::{Command, Engine, Few, Member, Part, RequestId, Seen};
@@ -63,6 +64,8 @@ pub struct Coordinator {
     stats: Conducted,
     /// Trials of serving and not serving streams, if waits are bounded.
     trials: Option<Trials>,
+    /// Layout of the array, if requests have addresses of the disks.
+    geometry: Option<Geometry>,
 }
 
 impl Coordinator {
@@ -72,6 +75,15 @@ impl Coordinator {
         self.whole = self.disk.clone().striped(u64::from(disks));
         self.streams = Streams::new(usize::from(self.members), &self.whole);
         self
+    }
+
+    /// Makes the coordinator one of disks whose clients make the array: requests have addresses of the disks.
+    #[must_use]
+    pub fn with_geometry(self, geometry: Geometry) -> Coordinator {
+        Coordinator {
+            geometry: Some(geometry),
+            ..self
+        }
     }
 
     /// Creates a coordinator of `members` equal disks. Each disk's scheduler is [`Stream`](headtime_sched::Stream)
@@ -96,6 +108,7 @@ impl Coordinator {
             directives: VecDeque::new(),
             stats: Conducted::default(),
             trials: config.trials(),
+            geometry: None,
         }
     }
 
@@ -291,20 +304,27 @@ impl Conductor for Coordinator {
             return;
         }
         self.outstanding += 1;
-        let start = whole.extent.start + part.offset;
+        let (extent, steps) = match &self.geometry {
+            None => (whole.extent, 1),
+            Some(geometry) => geometry.steps(member, part.extent),
+        };
+        let start = extent.start + part.offset;
         let candidate = engine.candidate(now);
         // Parity is a part of the write's stream on its disk, and no step of the stream in the array.
         if part.offset.get() == 0 && part.added.is_none() {
             let pending = candidate.and_then(|(id, _)| self.part_of(id));
             let pending = pending.map(|pending| (pending.start, pending.stream));
             let held = self.served.map(|served| served.stream);
-            // A flush, and the flush before a write, have no stream.
-            self.arriving = match part.extent.is_empty() {
+            // A flush, the flush before a write, and sectors outside of the array have no stream.
+            self.arriving = match part.extent.is_empty() || extent.is_empty() {
                 true => None,
                 false => self
                     .streams
-                    .request(now, &self.whole, whole.extent, pending, held),
+                    .request(now, &self.whole, extent, pending, held),
             };
+            for index in (1..steps).filter_map(|_| self.arriving) {
+                self.streams.further_part(index, &self.whole);
+            }
         } else if let Some(index) = self.arriving.filter(|_| part.added.is_none()) {
             self.streams.further_part(index, &self.whole);
         }

@@ -26,6 +26,12 @@
 //!
 //! A request that expires in a disk's elevator goes at once. The disk's scheduler ensures this.
 //!
+//! # Disks that clients make an array of
+//!
+//! With a [`Geometry`] the clients' requests have addresses of the disks, and the coordinator finds the addresses in the
+//! array by the layout. A request over several chunks of a disk begins at the first chunk, and each chunk is a step.
+//! Parity and sectors outside of the array belong to no stream.
+//!
 //! # Readings
 //!
 //! `docs/design/2026-11-28-array.md` has the questions that the paper leaves open, with the measured effect of each
@@ -41,6 +47,8 @@
 #![warn(missing_docs)]
 
 mod coordinator;
+mod geometry;
 mod streams;
 
 pub use coordinator::Coordinator;
+pub use geometry::Geometry;

@@ -43,6 +43,7 @@ pub mod goals;
 pub mod header;
 pub mod http;
 pub mod listen;
+pub mod md;
 pub mod metrics;
 pub mod nbd;
 pub mod null;

@@ -2,6 +2,7 @@
 
 mod clients;
 mod compare;
+mod geometry;
 mod second;
 mod swarm;
 mod volume;

@@ -13,7 +13,7 @@ use headtime_sched::{Flags, Op, Origin};
 use headtime_serve::buffer::Buffer;
 use headtime_serve::disk::Export;
 use headtime_serve::request::{Completer, Completion, Cut, Data, Failure, Kind, Submission};
-use headtime_units::{Extent, Lba, Sectors};
+use headtime_units::Extent;
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
@@ -352,9 +352,8 @@ impl Filesystem for Files {
         if read_only(export) {
             return reply.ok();
         }
-        let nothing = (Extent::new(Lba::ZERO, Sectors::ZERO), Cut::NONE);
         let (origin, answer) = (self.origin(request, export), Answer::Empty(reply));
-        let what = (Op::Flush, nothing, Flags::NONE);
+        let what = (Op::Flush, export.addresses.flush(), Flags::NONE);
         self.submit(export, origin, what, Data::None, answer);
     }
 

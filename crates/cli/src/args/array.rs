@@ -15,6 +15,12 @@ pub enum ArrayVerb {
     Create(ArrayCreate),
     /// Print the headers of files and block devices
     Show(ArrayShow),
+    /// Read md's superblocks, and print the configuration that coordinates the disks of the md array
+    ///
+    /// A client, such as a guest, makes an md array of served disks. The disks stay exported one by one, and the coordinator finds a reader's
+    /// stream by the layout of the array. Nothing is written. Known are RAID 0, and RAID 5 with mdadm's default layout, with superblocks of
+    /// version 1.0, 1.1 and 1.2.
+    Detect(ArrayDetect),
 }
 
 /// Arguments of `headtime array create`.
@@ -53,6 +59,14 @@ Example:
   [[array]]
   name = \"data\"
   members = [\"a\", \"b\"]";
+
+/// Arguments of `headtime array detect`.
+#[derive(Debug, Args)]
+pub struct ArrayDetect {
+    /// All files or block devices of one md array, in any order
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+}
 
 /// Arguments of `headtime array show`.
 #[derive(Debug, Args)]

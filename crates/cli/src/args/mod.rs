@@ -23,7 +23,7 @@ use headtime_lab::fault::EXIT_CODES;
 use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
 
-pub use array::{ArrayCreate, ArrayShow, ArrayVerb};
+pub use array::{ArrayCreate, ArrayDetect, ArrayShow, ArrayVerb};
 #[cfg(feature = "fuse")]
 pub use attach::{Attach, Detach};
 pub use drive::{Check, Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
@@ -120,7 +120,7 @@ pub enum Verb {
     /// is gone already, the command itself detaches and unmounts. Without --force the command refuses while a loop device is in use.
     #[cfg(feature = "fuse")]
     Detach(Detach),
-    /// Headers of files and block devices that form an array: write, show
+    /// Headers of files and block devices that form an array: write, show, detect those of md
     #[command(subcommand)]
     Array(ArrayVerb),
     /// Query or control a server over its control socket

@@ -1,10 +1,10 @@
 //! Arrays of disks: several disks that form one.
 
-use super::config::{ArrayConfig, Backend, coordinates, differing_keys};
+use super::config::{ArrayConfig, Backend, GeometryConfig, Layout, coordinates, differing_keys};
 use super::disk::{OpenFailure, Opener, PreparedDisk};
-use headtime_array::Coordinator;
+use headtime_array::{Coordinator, Geometry};
 use headtime_engine::conduct::Conductor;
-use headtime_engine::{Map as _, MapError, Striped};
+use headtime_engine::{Concat, Map, MapError, Striped};
 use headtime_lab::fault::Fault;
 use headtime_sched::StreamConfig;
 use headtime_serve::device::Device;
@@ -12,13 +12,15 @@ use headtime_serve::disk::{Addresses, StartError, Volume};
 use headtime_serve::file;
 use headtime_serve::header::{Header, check_set};
 use headtime_stack::{ArrayMembers as _, entries};
-use headtime_units::Sectors;
+use headtime_units::{Bytes, Sectors};
 use std::fmt;
 
 /// Size and header of a disk.
-struct Found {
-    sectors: Sectors,
+pub(super) struct Found {
+    pub sectors: Sectors,
     sector_bytes: u32,
+    /// True if the last sector has fewer bytes than the others.
+    is_cut: bool,
     header: Option<Header>,
 }
 
@@ -88,7 +90,11 @@ pub(super) fn backend(array: &ArrayConfig) -> String {
             _ => rest.push(format!("{key} {}", value.text())),
         }
     }
-    format!("{level} of {}", rest.join(", "))
+    let by_clients = match array.geometry {
+        Some(_) => "clients' ",
+        None => "",
+    };
+    format!("{by_clients}{level} of {}", rest.join(", "))
 }
 
 /// Settings of an array in a log. Readers of the log use them, and a replay ignores them.
@@ -100,8 +106,24 @@ pub(super) fn log_settings(array: &ArrayConfig) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Layout of the volume of the disks that were found: the array, or one disk behind the other if clients make the array.
+fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Box<dyn Map>, Unfit> {
+    let striped = stripe(array, found)?;
+    if array.geometry.is_none() {
+        return Ok(Box::new(striped));
+    }
+    let sizes: Vec<Sectors> = found.iter().map(|of| of.sectors).collect();
+    match Concat::new(&sizes) {
+        Ok(concat) => Ok(Box::new(concat)),
+        Err(error) => Err(Unfit {
+            member: None,
+            problem: error.to_string(),
+        }),
+    }
+}
+
 /// Lays an array over the disks that were found. Fails if the disks do not fit together.
-fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
+fn stripe(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
     let names = &array.spec.members;
     let sector_bytes = found[0].sector_bytes;
     if let Some(other) = found.iter().position(|of| of.sector_bytes != sector_bytes) {
@@ -113,26 +135,61 @@ fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
     let headers = headers.map(|(name, of)| (name.as_str(), of.header.as_ref()));
     check_set(&headers.collect::<Vec<_>>(), array.spec.chunk.0)
         .map_err(|(member, problem)| Unfit::of(member, problem))?;
-    let sizes: Vec<Sectors> = found.iter().map(|of| of.sectors).collect();
-    array
-        .spec
-        .over(&sizes, sector_bytes)
-        .map_err(|error| match error {
-            MapError::Small(member, size, chunk) => Unfit::of(
-                member,
-                format!("is too small: {size} sectors; a chunk has {chunk}"),
-            ),
-            error => Unfit {
-                member: None,
-                problem: error.to_string(),
-            },
-        })
+    let sizes = match &array.geometry {
+        None => found.iter().map(|of| of.sectors).collect(),
+        Some(geometry) => data_of_disks(geometry, found)?,
+    };
+    let striped = array.spec.over(&sizes, sector_bytes);
+    let striped = striped.map(|striped| {
+        let layout = array.geometry.as_ref().map(|geometry| geometry.layout);
+        match layout {
+            Some(Layout::Original) => striped.original(),
+            _ => striped,
+        }
+    });
+    striped.map_err(|error| match error {
+        MapError::Small(member, size, chunk) => Unfit::of(
+            member,
+            format!("is too small: {size} sectors; a chunk has {chunk}"),
+        ),
+        error => Unfit {
+            member: None,
+            problem: error.to_string(),
+        },
+    })
+}
+
+/// Sectors of each disk that belong to an array of clients.
+fn data_of_disks(geometry: &GeometryConfig, found: &[Found]) -> Result<Vec<Sectors>, Unfit> {
+    let mut data = Vec::with_capacity(found.len());
+    for (member, of) in found.iter().enumerate() {
+        let sector = u64::from(of.sector_bytes);
+        let bytes = of.sectors.bytes(of.sector_bytes);
+        let offset = geometry.offsets[member];
+        let size = geometry.sizes.as_ref().map(|sizes| sizes[member]);
+        let size = size.unwrap_or(Bytes(bytes.saturating_sub(offset.0)));
+        let end = offset.0.checked_add(size.0);
+        let problem = if of.is_cut {
+            format!("has a last sector of fewer than {sector} bytes, which no array can have")
+        } else if [offset, size].iter().any(|at| !at.0.is_multiple_of(sector)) {
+            format!("geometry: {size} from {offset} on are no whole sectors of {sector} bytes")
+        } else if size.0 == 0 || end.is_none_or(|end| end > bytes) {
+            let bytes = Bytes(bytes);
+            format!("geometry: {size} from {offset} on are not within the disk's {bytes}")
+        } else {
+            data.push(Sectors::new(size.0 / sector));
+            continue;
+        };
+        return Err(Unfit::of(member, problem));
+    }
+    Ok(data)
 }
 
 /// Coordinator of an array's disks, if its configuration has one.
 pub(super) fn conductor(
     array: &ArrayConfig,
     members: &[PreparedDisk],
+    force: bool,
 ) -> Result<Option<Box<dyn Conductor + Send>>, Fault> {
     let first = &members[0];
     let config = StreamConfig::of(&first.config.stack.scheduler);
@@ -142,46 +199,76 @@ pub(super) fn conductor(
     let problem = "the coordinator needs a curve of service times; give `curve` or `belief`";
     let curve = first.known.curve();
     let curve = curve.ok_or_else(|| first.config.error("scheduler", problem))?;
-    let members = array.spec.members.count();
-    Ok(Some(Box::new(Coordinator::new(members, &config, curve))))
+    let coordinator = Coordinator::new(array.spec.members.count(), &config, curve);
+    let Some(keys) = &array.geometry else {
+        return Ok(Some(Box::new(coordinator)));
+    };
+    let found = find(array, members, force)?;
+    let layout = stripe(array, &found).map_err(|unfit| unfit.fault(array, members))?;
+    let offsets = keys.offsets.iter().zip(&found);
+    let offsets = offsets.map(|(at, of)| Sectors::new(at.0 / u64::from(of.sector_bytes)));
+    let data = layout.data_disks();
+    let coordinator = match data == array.spec.members.count() {
+        true => coordinator,
+        false => coordinator.with_data(data),
+    };
+    let offsets = offsets.collect();
+    Ok(Some(Box::new(
+        coordinator.with_geometry(Geometry { layout, offsets }),
+    )))
 }
 
-/// Checks the disks of an array without opening any disk for writing. Returns all bytes of the array.
+/// Checks the disks of an array without opening any disk for writing. Returns all bytes of the volume, and the disks.
 pub(super) fn look(
     array: &ArrayConfig,
     members: &[PreparedDisk],
     force: bool,
-) -> Result<Addresses, Fault> {
+) -> Result<(Addresses, Vec<Found>), Fault> {
+    let found = find(array, members, force)?;
+    let map = lay(array, &found).map_err(|unfit| unfit.fault(array, members))?;
+    let sector_bytes = found[0].sector_bytes;
+    let whole = Addresses::whole(map.capacity().bytes(sector_bytes), sector_bytes);
+    Ok((whole, found))
+}
+
+/// Finds the size of each disk without opening any disk for writing.
+fn find(array: &ArrayConfig, members: &[PreparedDisk], force: bool) -> Result<Vec<Found>, Fault> {
     let mut found = Vec::with_capacity(members.len());
     for (member, disk) in members.iter().enumerate() {
         found.push(match (&disk.config.backend, disk.file_options(force)) {
             (Backend::Device { .. }, Some(options)) => {
                 let file = file::look_at(&options);
                 let file = file.map_err(|error| Unfit::of(member, error).fault(array, members))?;
-                let geometry = file.geometry();
                 Found {
-                    sectors: geometry.capacity,
-                    sector_bytes: geometry.sector_bytes,
                     header: file.header().cloned(),
+                    ..of_device(&file)
                 }
             }
             _ => {
                 let disk = disk.look(force)?;
-                let sector_bytes = disk.sector_bytes();
+                let (bytes, sector_bytes) = (disk.bytes(), disk.sector_bytes());
                 Found {
-                    sectors: Sectors::new(disk.bytes() / u64::from(sector_bytes)),
+                    sectors: Sectors::new(bytes / u64::from(sector_bytes)),
                     sector_bytes,
+                    is_cut: !bytes.is_multiple_of(u64::from(sector_bytes)),
                     header: None,
                 }
             }
         });
     }
-    let striped = lay(array, &found).map_err(|unfit| unfit.fault(array, members))?;
-    let sector_bytes = found[0].sector_bytes;
-    Ok(Addresses::whole(
-        striped.capacity().bytes(sector_bytes),
+    Ok(found)
+}
+
+/// Size of an opened device.
+fn of_device(device: &dyn Device) -> Found {
+    let geometry = device.geometry();
+    let sector_bytes = geometry.sector_bytes;
+    Found {
+        sectors: geometry.capacity,
         sector_bytes,
-    ))
+        is_cut: device.bytes() != geometry.capacity.bytes(sector_bytes),
+        header: None,
+    }
 }
 
 /// Opens all disks of an array. If a disk fails, all files that opening made are removed.
@@ -189,7 +276,7 @@ pub(super) fn open(array: &ArrayConfig, openers: Vec<Opener>) -> Result<Volume, 
     let mut devices: Vec<Box<dyn Device>> = Vec::with_capacity(openers.len());
     let laid = open_each(openers, &mut devices).and_then(|found| lay(array, &found));
     match laid {
-        Ok(striped) => Ok((devices, Box::new(striped))),
+        Ok(map) => Ok((devices, map)),
         Err(unfit) => {
             devices.iter().for_each(|device| device.made().remove());
             Err(unfit.into())
@@ -204,11 +291,9 @@ fn open_each(
     let mut found = Vec::with_capacity(openers.len());
     for (member, open) in openers.into_iter().enumerate() {
         let opened = open().map_err(|error| Unfit::of(member, error))?;
-        let geometry = opened.device.geometry();
         found.push(Found {
-            sectors: geometry.capacity,
-            sector_bytes: geometry.sector_bytes,
             header: opened.header,
+            ..of_device(&*opened.device)
         });
         devices.push(opened.device);
     }
@@ -235,8 +320,11 @@ pub(super) fn fixed_differences(old: &[&ArrayConfig], new: &[ArrayConfig]) -> Ve
             return Some(format!("array {name} is gone; that takes a restart"));
         };
         let mut keys = differing_keys(&old.spec, &new.spec);
-        if old.exports != new.exports {
-            keys.insert("export".to_owned());
+        for (key, differs) in [
+            ("export", old.exports != new.exports),
+            ("geometry", old.geometry != new.geometry),
+        ] {
+            keys.extend(differs.then(|| key.to_owned()));
         }
         let keys: Vec<String> = keys.into_iter().collect();
         let keys = Some(keys.join(", ")).filter(|keys| !keys.is_empty())?;
@@ -271,9 +359,10 @@ mod tests {
         let found = |sectors, sector_bytes| Found {
             sectors: Sectors::new(sectors),
             sector_bytes,
+            is_cut: false,
             header: None,
         };
-        let laid = |found: &[Found]| lay(&config.arrays[0], found);
+        let laid = |found: &[Found]| stripe(&config.arrays[0], found);
         let striped = laid(&[found(300, 512), found(128, 512)]).expect("they fit");
         assert_eq!(striped.capacity(), Sectors::new(256 + 128));
         for (two, problem) in [

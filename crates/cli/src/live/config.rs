@@ -14,7 +14,8 @@ pub use disk::scheduler;
 pub use listen::SOCKET_PATH_MAX;
 pub use sections::{
     ArrayConfig, Backend, DEVICE_DEPTH, DiskConfig, Emulated, ExportConfig, ExportRange,
-    ListenConfig, LogConfig, LogFormat, ProgramConfig, Socket, differing_keys,
+    GeometryConfig, Layout, ListenConfig, LogConfig, LogFormat, ProgramConfig, Socket,
+    differing_keys,
 };
 
 use headtime_config::{Error, OneOrList, Place, Placed, Table};

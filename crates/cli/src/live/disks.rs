@@ -4,6 +4,7 @@ use super::arrays;
 use super::config::{ArrayConfig, Config, ExportConfig};
 use super::disk::{self, Opener, PreparedDisk};
 use super::log_file::{self, LogFile, OpenedLog};
+use headtime_engine::Member;
 use headtime_host::HostSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
@@ -11,7 +12,7 @@ use headtime_serve::disk::{Addresses, Disk, Export, MemberOptions, Options, Star
 use headtime_serve::goals::feed::{Feed, Notes, feed};
 use headtime_serve::scrub::Scrubs;
 use headtime_stack::LogSettings;
-use headtime_units::Bytes;
+use headtime_units::{Bytes, Sectors};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -83,15 +84,50 @@ impl Prepared {
         self.array.as_ref().map_or(one, |array| &array.name)
     }
 
-    /// Names under which clients see the disk or the array.
-    pub fn exports(&self) -> &[ExportConfig] {
-        let one = &self.members[0].config.exports;
-        self.array.as_ref().map_or(one, |array| &array.exports)
+    /// Returns true if clients make an array of the disks, and see each disk.
+    fn by_clients(&self) -> bool {
+        self.array
+            .as_ref()
+            .is_some_and(|array| array.geometry.is_some())
+    }
+
+    /// Names under which clients see the disk, the array or each disk of an array, with the number of the disk. The number of
+    /// an array is 0.
+    fn numbered_exports(&self) -> impl Iterator<Item = (usize, &ExportConfig)> {
+        let of_disks = self.members.iter().map(|disk| &disk.config.exports);
+        let of_array = self.array.iter().map(|array| (0, &array.exports));
+        let all = of_array.chain(of_disks.enumerate());
+        all.flat_map(|(number, exports)| exports.iter().map(move |export| (number, export)))
+    }
+
+    /// Names under which clients see the disk or the array, or each disk if clients make the array.
+    pub fn exports(&self) -> impl Iterator<Item = &ExportConfig> {
+        self.numbered_exports().map(|(_, export)| export)
+    }
+
+    /// Bytes of each export. `size_of` gives the size of each disk if clients make an array.
+    fn addresses(
+        &self,
+        all: Addresses,
+        size_of: impl Fn(usize) -> Sectors,
+    ) -> Result<Vec<Addresses>, Fault> {
+        let of = |(number, export): (usize, &ExportConfig)| {
+            if !self.by_clients() {
+                return export.addresses(all);
+            }
+            let end = |disks: usize| {
+                let sectors = (0..disks).map(|disk| size_of(disk).get()).sum();
+                Sectors::new(sectors).bytes(all.sector_bytes())
+            };
+            let disk = all.part(end(number), end(number + 1));
+            export.addresses(disk.expect("the volume has its disks"))
+        };
+        self.numbered_exports().map(of).collect()
     }
 
     /// True if programs share the disk or the array.
     pub fn has_programs(&self) -> bool {
-        self.exports().iter().any(|export| export.program > 0)
+        self.exports().any(|export| export.program > 0)
     }
 
     /// The device, or the layout of the array, in words.
@@ -117,12 +153,11 @@ impl Prepared {
     ///
     /// As [`PreparedDisk::look`], and if the disks do not form the array, or if an export does not fit.
     pub fn look(&self, force: bool) -> Result<Addresses, Fault> {
-        let disk = match &self.array {
-            None => self.members[0].look(force),
-            Some(array) => arrays::look(array, &self.members, force),
-        }?;
-        let mut exports = self.exports().iter();
-        exports.try_for_each(|export| export.addresses(disk).map(|_| ()))?;
+        let (disk, found) = match &self.array {
+            None => (self.members[0].look(force)?, Vec::new()),
+            Some(array) => arrays::look(array, &self.members, force)?,
+        };
+        self.addresses(disk, |member| found[member].sectors)?;
         Ok(disk)
     }
 
@@ -149,7 +184,7 @@ impl Prepared {
         options.engine = first.engine.clone();
         options.timeout = first.config.timeout;
         options.estimate = estimate;
-        options.exports = u16::try_from(self.exports().len()).expect("there are not so many");
+        options.exports = u16::try_from(self.exports().count()).expect("there are not so many");
         if log.is_some() {
             let of_members = self.members.iter().map(PreparedDisk::log_settings);
             options.log_settings = LogSettings::of_members(&of_members.collect::<Vec<_>>());
@@ -186,20 +221,22 @@ impl Prepared {
         let others = self.members[1..].iter().map(PreparedDisk::member_options);
         let others = others.collect::<Result<_, Fault>>()?;
         let layout = array.clone();
-        options.conductor = arrays::conductor(array, &self.members)?;
+        options.conductor = arrays::conductor(array, &self.members, how.force)?;
         let started = Disk::start_volume(options, others, move || arrays::open(&layout, openers));
         started.map_err(|error| arrays::fault(array, &self.members, error))
     }
 
     fn running_exports(&self, disk: &Disk) -> Result<Vec<Export>, Fault> {
-        let exports = self.exports().iter().enumerate();
-        let exports = exports.map(|(number, export)| {
+        let size_of = |member| disk.sectors_of(Member(member as u16));
+        let addresses = self.addresses(disk.addresses(), size_of)?;
+        let exports = self.exports().zip(addresses).enumerate();
+        let exports = exports.map(|(number, (export, addresses))| {
             Ok(Export {
                 name: export.name.clone(),
                 number: number as u16,
                 class: export.class,
                 read_only: export.read_only || disk.geometry().read_only,
-                addresses: export.addresses(disk.addresses())?,
+                addresses,
                 program: export.program,
                 disk: disk.clone(),
             })

@@ -330,7 +330,7 @@ pub fn pages() -> Vec<PathBuf> {
     pages
 }
 
-const VERBS: [&str; 26] = [
+const VERBS: [&str; 27] = [
     "",
     "sim",
     "sim run",
@@ -354,6 +354,7 @@ const VERBS: [&str; 26] = [
     "serve",
     "array create",
     "array show",
+    "array detect",
     "control",
     "attach",
     "detach",

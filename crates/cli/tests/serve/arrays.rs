@@ -181,6 +181,172 @@ fn coordinated_disks_serve_two_readers_in_slices_and_their_log_replays() {
     assert!(log.contains(" dedicate "), "{}", &log[..2000]);
 }
 
+/// Two disks that clients make an array of. Bytes up to 1 MiB are md's on each.
+fn of_clients() -> String {
+    CONFIG
+        .replace("atlas10k", "wd5000aaks")
+        .replace("\"deadline\"", "\"stream\"")
+        .replace("\"sstf\"", "\"stream\"")
+        .replace(
+            "chunk =",
+            "coordinate = true\ngeometry = { offset = \"1MiB\" }\nchunk =",
+        )
+}
+
+#[test]
+fn disks_of_an_array_that_clients_make_are_exported_one_by_one() {
+    let mut server = Server::start("array-geometry", &of_clients(), &["--log", "events.log"]);
+    let mut disks = ["one", "two"].map(|name| connect(&server, name));
+    assert_eq!(disks.each_ref().map(|disk| disk.bytes), [8 << 20, 12 << 20]);
+    let error = Client::connect(&server.path("nbd.sock"), "data").err();
+    assert!(error.is_some(), "clients do not see the array");
+    let data = pattern(3 << 20);
+    for (disk, at) in disks.iter_mut().zip([700, 8 << 20]) {
+        write(disk, at, &data);
+        assert!(read(disk, at, data.len()) == data);
+    }
+    // The end of each disk.
+    let sector = pattern(512);
+    for disk in &mut disks {
+        write(disk, disk.bytes - 512, &sector);
+        assert!(read(disk, disk.bytes - 512, 512) == sector);
+    }
+    // A flush concerns one disk. The flushed data outlive a power cut of that disk.
+    let status = server.status();
+    assert_eq!(
+        status["disks"][0]["backend"],
+        "clients' raid0 of one, two, chunk 64KiB, coordinate true"
+    );
+    server.told(&["power-cut", "two"]);
+    server.told(&["power-on", "two"]);
+    assert!(read(&mut disks[1], 8 << 20, data.len()) == data);
+    assert_eq!(server.terminate(), Some(0));
+    let said = done(&server.directory, &["sim", "replay-log", "events.log"]);
+    assert_eq!(said.matches(", identical").count(), 2, "{said}");
+}
+
+#[test]
+fn readers_of_an_array_that_clients_make_are_coordinated() {
+    let config = of_clients()
+        .replace("size = \"8MiB\"\n", "")
+        .replace("size = \"12MiB\"\n", "");
+    let server = Server::start("array-geometry-slices", &config, &[]);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for reader in 0..2 {
+            let (server, stop) = (&server, &stop);
+            scope.spawn(move || {
+                let mut disks = ["one", "two"].map(|name| connect(server, name));
+                let mut offset = (1 << 20) + reader * (4 << 30);
+                while !stop.load(Ordering::Relaxed) {
+                    for disk in &mut disks {
+                        let _ = read(disk, offset, CHUNK as usize);
+                    }
+                    offset += CHUNK;
+                }
+            });
+        }
+        let slices = || server.status()["disks"][0]["coordinated"]["slices"].as_u64();
+        wait_until(|| slices() > Some(3), || format!("{:?} slices", slices()));
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Writes a file of 8 MiB with md's superblock of version 1.2, as disk `role` of a RAID 0 of two disks.
+fn md_disk(path: &Path, role: u16) {
+    let mut bytes = vec![0; 8 << 20];
+    let block = &mut bytes[4096..4096 + 260];
+    let mut put = |at: usize, value: &[u8]| block[at..at + value.len()].copy_from_slice(value);
+    put(0, &0xa92b_4efc_u32.to_le_bytes());
+    put(4, &[1]);
+    put(32, b"guest:data");
+    put(88, &[128]);
+    put(92, &[2]);
+    put(128, &2048_u64.to_le_bytes());
+    put(136, &(2048 + 128 * u64::from(role)).to_le_bytes());
+    put(144, &[8]);
+    put(160, &role.to_le_bytes());
+    put(220, &[2]);
+    put(258, &[1]);
+    let words = block.chunks_exact(4);
+    let words = words.map(|word| u64::from(u32::from_le_bytes(word.try_into().unwrap())));
+    let sum: u64 = words.sum();
+    block[216..220].copy_from_slice(&((sum as u32) + (sum >> 32) as u32).to_le_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn the_array_that_md_made_is_detected_and_can_be_served() {
+    let folder = scratch("array-detect");
+    for (name, role) in [("x.img", 1), ("y.img", 0)] {
+        md_disk(&folder.join(name), role);
+    }
+    let found = done(&folder, &["array", "detect", "x.img", "y.img"]);
+    let expected = "\
+# md array \"guest:data\": raid0 of 2 disks
+[[disk]]
+name = \"y.img\"
+device = \"y.img\"
+scheduler = \"stream(deadline)\"
+
+[[disk]]
+name = \"x.img\"
+device = \"x.img\"
+scheduler = \"stream(deadline)\"
+
+[[array]]
+name = \"data\"
+level = \"raid0\"
+members = [\"y.img\", \"x.img\"]
+chunk = \"64KiB\"
+coordinate = true
+# The superblocks do not name the layout: \"original\" if raid0.default_layout of the kernel is 1.
+geometry = { offset = \"1MiB\", size = [\"1MiB\", \"1088KiB\"], layout = \"alternate\" }
+";
+    assert_eq!(found, expected);
+    let config = found + "[listen]\nnbd = \"unix:nbd.sock\"\n";
+    fs::write(folder.join("disk.toml"), config).unwrap();
+    let check = done(&folder, &["serve", "--check", "disk.toml"]);
+    assert!(
+        check.contains("array data: clients' raid0 of y.img, x.img"),
+        "{check}"
+    );
+    assert!(check.contains("  export x.img: "), "{check}");
+
+    let error = refused(&folder, &["array", "detect", "y.img"], 3);
+    assert_eq!(
+        error,
+        "error: y.img: disk 1 of 2 of its array is missing; give all\n"
+    );
+    let error = refused(&folder, &["array", "detect", "x.img", "disk.toml"], 3);
+    assert_eq!(
+        error,
+        "error: disk.toml: has no superblock of md, version 1.0, 1.1 or 1.2\n"
+    );
+    refused(&folder, &["array", "detect", "missing"], 4);
+}
+
+#[test]
+fn data_of_clients_arrays_lie_within_the_disks() {
+    let folder = scratch("array-geometry-refused");
+    for (offset, error) in [
+        (
+            "9MiB",
+            "member 0 of the array data: geometry: 0B from 9MiB on are not within the disk's 8MiB",
+        ),
+        (
+            "1000B",
+            "member 0 of the array data: geometry: 8387608B from 1kB on are no whole sectors of 512 bytes",
+        ),
+        ("8160KiB", "is too small: 64 sectors; a chunk has 128"),
+    ] {
+        let config = of_clients().replace("1MiB\" }", &format!("{offset}\" }}"));
+        fs::write(folder.join("disk.toml"), config).unwrap();
+        let found = refused(&folder, &["serve", "--check", "disk.toml"], 3);
+        assert!(found.contains(error), "{found}");
+    }
+}
+
 #[test]
 fn a_member_that_fails_or_stalls_fails_what_touches_it() {
     let server = Server::start("array-faults", CONFIG, &[]);

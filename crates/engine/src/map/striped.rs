@@ -2,7 +2,7 @@
 
 use super::{Added, Map, MapError, Member};
 use headtime_sched::Op;
-use headtime_units::{Extent, Sectors};
+use headtime_units::{Extent, Lba, Sectors};
 use std::ops::Range;
 
 /// Chunks of sectors on each member in turn, as RAID 0 of Linux's md lays them.
@@ -97,6 +97,43 @@ impl Striped {
             parity: 1,
             ..striped
         })
+    }
+
+    /// Lays zones from the second on as md did up to Linux 3.13, the layout that md calls "original": the first chunk of a
+    /// zone is on the zone's member with the number of the chunk in the volume, modulo the members.
+    #[must_use]
+    pub fn original(mut self) -> Striped {
+        for zone in &mut self.zones {
+            let first = zone.start / self.chunk % zone.members.len() as u64;
+            zone.members.rotate_left(first as usize);
+        }
+        self
+    }
+
+    /// Returns the address in the volume of a member's first sector in `extent`, and the sectors of `extent` in the same
+    /// chunk. The address is `None` for parity, and for sectors that hold no chunk.
+    pub fn address(&self, member: Member, extent: Extent) -> (Option<Lba>, Sectors) {
+        let start = extent.start.get();
+        let zone = self
+            .zones
+            .partition_point(|zone| zone.start_on_member <= start)
+            - 1;
+        let zone = &self.zones[zone];
+        let offset = start - zone.start_on_member;
+        let (row, within) = (offset / self.chunk, offset % self.chunk);
+        let members = zone.members.len() as u64;
+        let columns = members - self.parity;
+        let place = zone.members.iter().position(|other| *other == member);
+        let column = place.map(|place| match self.parity {
+            0 => place as u64,
+            _ => (row % members + place as u64) % members,
+        });
+        let column = column.filter(|column| *column < columns);
+        let address =
+            column.map(|column| zone.start + (row * columns + column) * self.chunk + within);
+        let address = address.filter(|address| *address < self.capacity);
+        let len = extent.len.get().min(self.chunk - within);
+        (address.map(Lba::new), Sectors::new(len))
     }
 
     /// Returns the number of data chunks in a row of all members.
@@ -215,9 +252,30 @@ impl Map for Striped {
 mod tests {
     use super::super::tests::{is_one_to_one, sectors};
     use super::*;
-    use headtime_units::Lba;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
+
+    /// Checks that [`Striped::address`] is the inverse of [`Map::first`], and has no address for other sectors.
+    fn has_addresses(striped: &Striped, sizes: &[u64]) {
+        let mut addresses = 0;
+        for (member, size) in (0..).map(Member).zip(sizes) {
+            for sector in 0..*size {
+                let extent = Extent::at(sector, size - sector);
+                let (address, len) = striped.address(member, extent);
+                assert!(len > Sectors::ZERO && len <= extent.len);
+                let Some(address) = address else {
+                    continue;
+                };
+                addresses += 1;
+                let run = Extent {
+                    start: address,
+                    len,
+                };
+                assert_eq!(striped.first(run), (member, Extent { len, ..extent }));
+            }
+        }
+        assert_eq!(addresses, striped.capacity().get());
+    }
 
     proptest! {
         #[test]
@@ -231,6 +289,10 @@ mod tests {
             let whole: u64 = sizes.iter().map(|size| size / chunk * chunk).sum();
             prop_assert_eq!(striped.capacity().get(), whole);
             is_one_to_one(&striped, &sizes);
+            has_addresses(&striped, &sizes);
+            let original = striped.original();
+            is_one_to_one(&original, &sizes);
+            has_addresses(&original, &sizes);
         }
 
         /// Each offset of a row is decided alone: by the number of data chunks that are written there.
@@ -246,6 +308,7 @@ mod tests {
             let capacity = striped.capacity().get();
             prop_assert_eq!(capacity, chunk * rows * (members - 1));
             is_one_to_one(&striped, &sizes);
+            has_addresses(&striped, &sizes);
             let start = (part.0 * capacity as f64) as u64;
             let len = 1 + (part.1 * (capacity - start) as f64) as u64;
             let extent = Extent::at(start, len.min(capacity - start));
@@ -314,6 +377,19 @@ mod tests {
         assert_eq!(at(96), (Member(1), Extent::at(32, 8)));
         assert_eq!(at(104), (Member(2), Extent::at(32, 8)));
         assert_eq!(at(112), (Member(1), Extent::at(40, 8)));
+    }
+
+    #[test]
+    fn original_zones_go_on_in_turn() {
+        let striped = Striped::new(Sectors::new(8), &sectors(&[32, 60, 48])).expect("allowed");
+        let at = |sector| striped.clone().original().first(Extent::at(sector, 8));
+        // Chunk 12 of the volume, which is even, and the first of two disks.
+        assert_eq!(at(96), (Member(1), Extent::at(32, 8)));
+        let striped = Striped::new(Sectors::new(8), &sectors(&[8, 60, 48])).expect("allowed");
+        let at = |sector| striped.clone().original().first(Extent::at(sector, 8));
+        // Chunk 3, which is odd.
+        assert_eq!(at(24), (Member(2), Extent::at(8, 8)));
+        assert_eq!(at(32), (Member(1), Extent::at(8, 8)));
     }
 
     #[test]

@@ -36,26 +36,26 @@ impl Addresses {
         }
     }
 
-    /// Returns the part of a whole disk from byte `start` up to byte `end`. The part consists of whole sectors. Only
-    /// the disk's last sector may be short.
+    /// Returns the part of these bytes from byte `start` up to byte `end`. The part consists of whole sectors. Only
+    /// the last sector of these bytes may be short.
     ///
     /// # Errors
     ///
     /// If the bytes are not whole sectors of the disk.
     pub fn part(self, start: u64, end: u64) -> Result<Addresses, PartError> {
         let sector = u64::from(self.sector_bytes);
-        if end > self.end {
-            return Err(PartError::Beyond(Bytes(self.end)));
+        if end > self.bytes() {
+            return Err(PartError::Beyond(Bytes(self.bytes())));
         }
         if start >= end {
             return Err(PartError::Empty);
         }
-        let within = |at: &u64| *at != self.end && !at.is_multiple_of(sector);
+        let within = |at: &u64| *at != self.bytes() && !at.is_multiple_of(sector);
         match [start, end].into_iter().find(within) {
             Some(at) => Err(PartError::Sector(Bytes(at), self.sector_bytes)),
             None => Ok(Addresses {
-                first: start,
-                end,
+                first: self.first + start,
+                end: self.first + end,
                 ..self
             }),
         }
@@ -74,6 +74,12 @@ impl Addresses {
     /// The byte of the disk that a client sees as `offset`.
     pub const fn on_disk(self, offset: u64) -> u64 {
         self.first + offset
+    }
+
+    /// Extent of a flush: no sectors, at the first sector. In a volume the place decides which members the flush concerns.
+    pub fn flush(self) -> (Extent, Cut) {
+        let first = Lba::new(self.first / u64::from(self.sector_bytes));
+        (Extent::new(first, Sectors::ZERO), Cut::NONE)
     }
 
     /// Returns the sectors of the disk that contain bytes `offset` to `offset + len`, and the cut of these sectors.

@@ -195,10 +195,15 @@ impl Thread {
             live.last_flush = Some(Err(failure));
             return;
         }
+        // A place behind the last sector concerns all members.
+        let start = match live.shared.members.len() {
+            1 => Lba::ZERO,
+            _ => Lba::ZERO + live.shared.geometry.capacity,
+        };
         live.next = Some(Submission {
             cookie: LAST_FLUSH,
             op: Op::Flush,
-            extent: Extent::new(Lba::ZERO, Sectors::ZERO),
+            extent: Extent::new(start, Sectors::ZERO),
             cut: Cut::NONE,
             flags: Flags::NONE,
             origin: Origin::default(),

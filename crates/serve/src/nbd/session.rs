@@ -21,7 +21,7 @@ use crate::disk::Export;
 use crate::listen::Stream;
 use crate::request::{Cut, Data, Submission};
 use headtime_sched::{Flags, Op};
-use headtime_units::{Extent, Lba, Sectors, Time};
+use headtime_units::{Extent, Time};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
@@ -127,9 +127,6 @@ enum Receiving {
         left: u32,
     },
 }
-
-/// The extent of a flush.
-const NOWHERE: (Extent, Cut) = (Extent::new(Lba::ZERO, Sectors::ZERO), Cut::NONE);
 
 /// Reply that is to be written.
 struct Reply {
@@ -462,7 +459,10 @@ impl Session {
                 let slot = self.slot(request, then);
                 self.submit(slot, Op::Discard, (extent, cut), Flags::NONE, Data::None);
             }
-            Action::Flush => self.submit_new(request, Op::Flush, NOWHERE, Flags::NONE, Data::None),
+            Action::Flush => {
+                let place = self.terms.offer.addresses.flush();
+                self.submit_new(request, Op::Flush, place, Flags::NONE, Data::None);
+            }
             Action::Status { .. } => {
                 let slot = self.slot(request, Then::Reply);
                 self.queries.push_back(slot);

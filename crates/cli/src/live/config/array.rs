@@ -1,12 +1,12 @@
 //! The section of an array.
 
 use super::disk::{ExportKeys, disk_name, exports};
-use super::sections::{ArrayConfig, Backend, DiskConfig};
+use super::sections::{ArrayConfig, Backend, DiskConfig, GeometryConfig, Layout};
 use super::seen::{Seen, once};
 use headtime_config::{Error, OneOrList, Placed};
 use headtime_sched::StreamConfig;
 use headtime_stack::{ArraySpec, Level, entries};
-use headtime_units::nearest;
+use headtime_units::{Bytes, nearest};
 use serde::Deserialize;
 
 /// The keys of `[[array]]`.
@@ -15,14 +15,26 @@ pub(super) struct ArrayKeys {
     #[serde(deserialize_with = "disk_name")]
     name: String,
     export: Option<OneOrList<Placed<ExportKeys>>>,
+    geometry: Option<Placed<GeometryKeys>>,
     #[serde(rename = "+array")]
     spec: ArraySpec<Vec<String>>,
 }
 
+/// The keys of `geometry`.
+#[derive(Deserialize)]
+struct GeometryKeys {
+    offset: OneOrList<Bytes>,
+    size: Option<OneOrList<Bytes>>,
+    layout: Option<Layout>,
+}
+
 impl ArrayKeys {
-    /// Names of the disks. Such disks need not exist.
+    /// Names of the disks that have no exports of their own. Such disks need not exist.
     pub fn members(&self) -> &[String] {
-        &self.spec.members
+        match self.geometry {
+            None => &self.spec.members,
+            Some(_) => &[],
+        }
     }
 }
 
@@ -53,8 +65,9 @@ pub(super) fn array(
         }
     }
     let first = &disks[members[0]];
+    let geometry = keys.geometry.as_ref();
     for disk in members.iter().map(|index| &disks[*index]) {
-        may_be_member(disk, first, name)?;
+        may_be_member(disk, first, name, geometry.is_some())?;
     }
     for (key, problem) in [
         (
@@ -65,7 +78,7 @@ pub(super) fn array(
         ("coordinate", "a server takes true or false, no list"),
     ] {
         let is_wrong = match key {
-            "level" => spec.level != Level::Raid0,
+            "level" => spec.level != Level::Raid0 && geometry.is_none(),
             "bus" => spec.bus.is_some(),
             _ => spec.coordinate.0.len() > 1,
         };
@@ -79,11 +92,23 @@ pub(super) fn array(
         }
     }
     let read_only = members.iter().any(|index| disks[*index].read_only);
+    let exports = match geometry {
+        None => exports(&keys, name, keys.export.as_ref(), read_only, seen)?,
+        Some(_) => {
+            let problem =
+                "is for arrays without geometry; clients see the disks: give [[disk.export]]";
+            if keys.export.is_some() {
+                return Err(keys.error_at("export", problem));
+            }
+            Vec::new()
+        }
+    };
     Ok(ArrayConfig {
         name: name.clone(),
         spec: spec.clone(),
+        geometry: geometry.map(|keys| read_geometry(keys, spec)).transpose()?,
         members,
-        exports: exports(&keys, name, keys.export.as_ref(), read_only, seen)?,
+        exports,
         at: keys.map(|_| ()),
     })
 }
@@ -91,6 +116,44 @@ pub(super) fn array(
 /// Returns true if the disks of an array are coordinated.
 pub fn coordinates<M>(spec: &ArraySpec<M>) -> bool {
     spec.coordinate.0.contains(&true)
+}
+
+/// Checks the layout of an array that clients make of the disks.
+fn read_geometry(
+    keys: &Placed<GeometryKeys>,
+    spec: &ArraySpec<Vec<String>>,
+) -> Result<GeometryConfig, Error> {
+    if !coordinates(spec) {
+        let problem = "is for coordinate = true; without it, serve the disks without [[array]]";
+        return Err(keys.error(problem));
+    }
+    let disks = spec.members.len();
+    let each = |key: &str, OneOrList(values): &OneOrList<Bytes>| match &values[..] {
+        [one] => Ok(vec![*one; disks]),
+        values if values.len() == disks => Ok(values.to_vec()),
+        values => {
+            let problem = format!(
+                "{} sizes; allowed is one, or one for each of {disks} disks",
+                values.len()
+            );
+            Err(keys.error_at(key, problem))
+        }
+    };
+    let layout = keys.layout.unwrap_or(match spec.level {
+        Level::Raid0 => Layout::Alternate,
+        Level::Raid5 => Layout::LeftSymmetric,
+    });
+    if (layout == Layout::LeftSymmetric) != (spec.level == Level::Raid5) {
+        let problem =
+            "allowed are \"alternate\" and \"original\" with raid0, \"left-symmetric\" with raid5";
+        return Err(keys.error_at("layout", problem));
+    }
+    let size = keys.size.as_ref().map(|size| each("size", size));
+    Ok(GeometryConfig {
+        offsets: each("offset", &keys.offset)?,
+        sizes: size.transpose()?,
+        layout,
+    })
 }
 
 /// Checks that a disk's scheduler obeys the coordinator. The coordinator has the options of the first disk's scheduler.
@@ -110,19 +173,24 @@ fn obeys(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Result<(), Error
     Err(disk.at.error_at("scheduler", problem))
 }
 
-/// Checks that a disk can be one of an array whose first disk is `first`.
-fn may_be_member(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Result<(), Error> {
+/// Checks that a disk can be one of an array whose first disk is `first`. `by_clients` is true if clients make the array.
+fn may_be_member(
+    disk: &DiskConfig,
+    first: &DiskConfig,
+    array: &str,
+    by_clients: bool,
+) -> Result<(), Error> {
     let of = format!("{} is a disk of the array {array}", disk.name);
     for (key, instead) in [
         ("export", "clients ask for the array: give [[array.export]]"),
         ("scrub", "serve the disk by itself, read-only, to scrub it"),
         ("sole_writer", "is for a scrub"),
     ] {
-        if disk.at.has(key) {
+        if disk.at.has(key) && !(key == "export" && by_clients) {
             return Err(disk.at.error_at(key, format!("{of}; {instead}")));
         }
     }
-    if disk.create && matches!(disk.backend, Backend::Device { .. }) {
+    if disk.create && matches!(disk.backend, Backend::Device { .. }) && !by_clients {
         let problem = format!("{of}; `headtime array create --size` makes its file");
         return Err(disk.at.error_at("create", problem));
     }

@@ -54,11 +54,36 @@ pub struct ArrayConfig {
     pub name: String,
     /// Layout of the array, and the names of its disks.
     pub spec: ArraySpec<Vec<String>>,
+    /// Layout if clients make the array of the disks. Clients then see the exports of the disks.
+    pub geometry: Option<GeometryConfig>,
     /// Indices of the disks in [`Config::disks`](super::Config::disks), in the order of the array.
     pub members: Vec<usize>,
-    /// Names under which clients see the array, at least one.
+    /// Names under which clients see the array, at least one; none if clients make the array.
     pub exports: Vec<ExportConfig>,
     pub(super) at: Placed<()>,
+}
+
+/// Layout of an array that clients make of the disks, such as md's in a guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeometryConfig {
+    /// For each disk, the place at which the array's data begin.
+    pub offsets: Vec<Bytes>,
+    /// For each disk, the bytes that the array has. `None` means the rest of the disk.
+    pub sizes: Option<Vec<Bytes>>,
+    /// Order of the chunks.
+    pub layout: Layout,
+}
+
+/// Order of an array's chunks on its disks, by md's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// Each zone of a RAID 0 begins on its first disk.
+    Alternate,
+    /// Zones of a RAID 0 go on in turn.
+    Original,
+    /// Data of a RAID 5 begin behind the parity.
+    LeftSymmetric,
 }
 
 impl ArrayConfig {

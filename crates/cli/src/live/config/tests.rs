@@ -242,6 +242,89 @@ fn what_cannot_be_an_array_is_refused_by_array_and_disk() {
     assert!(found.contains("disk[4].create: right is a disk of the array both; `headtime array create --size` makes its file"), "{found}");
 }
 
+/// An array that clients make of three disks.
+const GEOMETRY: &str = "\
+[[disk]]
+name = \"a\"
+device = \"null\"
+size = \"1MiB\"
+scheduler = \"stream\"
+[[disk]]
+name = \"b\"
+device = \"null\"
+size = \"1MiB\"
+scheduler = \"stream\"
+[[disk.export]]
+name = \"vm-b\"
+range = \"0B..512KiB\"
+[[disk]]
+name = \"c\"
+device = \"null\"
+size = \"2MiB\"
+scheduler = \"stream\"
+[[array]]
+name = \"md0\"
+level = \"raid5\"
+members = [\"c\", \"a\", \"b\"]
+coordinate = true
+geometry = { offset = \"64KiB\" }
+";
+
+#[test]
+fn disks_of_an_array_that_clients_make_have_exports_of_their_own() {
+    let config = Config::parse("c.toml", GEOMETRY).unwrap();
+    let array = &config.arrays[0];
+    let geometry = GeometryConfig {
+        offsets: vec![Bytes(64 << 10); 3],
+        sizes: None,
+        layout: Layout::LeftSymmetric,
+    };
+    assert_eq!(array.geometry, Some(geometry));
+    assert!(array.exports.is_empty());
+    assert_eq!(config.disks[1].exports[0].name, "vm-b");
+    assert_eq!(config.disks[2].exports[0].name, "c");
+
+    let with = |from: &str, to: &str| GEOMETRY.replacen(from, to, 1);
+    let offset = "offset = \"64KiB\"";
+    for (text, error) in [
+        (
+            with("coordinate = true", "coordinate = false"),
+            "c.toml:24: array[0].geometry: is for coordinate = true; without it, serve the disks without [[array]]",
+        ),
+        (
+            with(offset, ""),
+            "c.toml:24: array[0].geometry.offset: missing",
+        ),
+        (
+            with(offset, "offset = [\"0B\", \"64KiB\"]"),
+            "c.toml:24: array[0].geometry.offset: 2 sizes; allowed is one, or one for each of 3 disks",
+        ),
+        (
+            with(offset, "offset = \"64KiB\", layout = \"original\""),
+            "c.toml:24: array[0].geometry.layout: allowed are \"alternate\" and \"original\" with raid0, \"left-symmetric\" with raid5",
+        ),
+        (
+            with(offset, "offset = \"64KiB\", chunk = \"64KiB\""),
+            "c.toml:24: array[0].geometry.chunk: unknown key",
+        ),
+        (
+            with("coordinate", "export = { name = \"all\" }\ncoordinate"),
+            "c.toml:23: array[0].export: is for arrays without geometry; clients see the disks: give [[disk.export]]",
+        ),
+        (
+            with("name = \"vm-b\"", "name = \"c\""),
+            "name: is that of an export, and would be this disk's too, as it has none",
+        ),
+        (
+            with("scheduler = \"stream\"", "scheduler = \"noop\""),
+            "a is a disk of the array md0, which has coordinate = true; \"noop\" obeys no coordinator",
+        ),
+    ] {
+        let found = Config::parse("c.toml", &text).unwrap_err().to_string();
+        assert!(found.contains(error), "{found}");
+    }
+}
+
 /// Changes of the configuration above, and the error of each.
 #[test]
 fn what_does_not_fit() {
@@ -612,7 +695,7 @@ fn the_documentation_is_of_this() {
     let page = include_str!("../../../../../docs/serve.md");
     let (_, table) = page.split_once("## Keys").expect("a section of keys");
     let (table, _) = table.split_once("\n## ").expect("another section");
-    for line in FULL.lines().chain(programs::TEXT.lines()) {
+    for line in (FULL.lines().chain(GEOMETRY.lines())).chain(programs::TEXT.lines()) {
         let key = line.split([' ', '.']).next().unwrap_or_default();
         let key = match key.starts_with('[') {
             true => key.to_owned(),

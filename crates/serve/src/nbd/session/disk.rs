@@ -2,7 +2,7 @@
 
 use super::super::status;
 use super::super::wire::{Request, flag};
-use super::{NOWHERE, Session, Then, Unanswered};
+use super::{Session, Then, Unanswered};
 use crate::disk::Refused;
 use crate::request::{Completer, Completion, Cut, Data, Failure, Kind, Submission};
 use headtime_sched::{Flags, Op, Origin};
@@ -152,7 +152,8 @@ impl Session {
                 Then::Reply => self.answer(slot, result, data),
                 Then::Flush => {
                     self.slots[slot as usize].then = Then::Reply;
-                    self.submit(slot, Op::Flush, NOWHERE, Flags::NONE, Data::None);
+                    let place = self.terms.offer.addresses.flush();
+                    self.submit(slot, Op::Flush, place, Flags::NONE, Data::None);
                 }
             }
         }
