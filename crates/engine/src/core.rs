@@ -563,7 +563,7 @@ impl<L: Sink> Core<L> {
             }
             Command::Finish(done) => {
                 world.part_finished(at, done);
-                if let Some(done) = self.volume.finished(done) {
+                if let Some(done) = self.volume.finished(member, done) {
                     world.finished(at, &done)?;
                     self.foretell(world, at)?;
                 }

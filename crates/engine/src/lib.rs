@@ -59,7 +59,7 @@ pub use gate::{
     HeadTime, IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index,
     gates,
 };
-pub use map::{Added, Concat, MEMBERS_MAX, Map, MapError, Member, Striped};
+pub use map::{Added, Concat, MEMBERS_MAX, Map, MapError, Member, ReadFrom, Striped};
 pub use names::{DriveTag, RequestId};
 pub use predictions::{PredictionCounts, Predictions};
 pub use spec::{EngineSpec, KeyError};

@@ -36,6 +36,18 @@ pub struct Added {
     pub extent: Extent,
 }
 
+/// Rule by which a mirror chooses the member for a read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum ReadFrom {
+    /// Sequences stay on a member; other reads go to an idle member, or to the member with the nearest head, as md does.
+    #[default]
+    Nearest,
+    /// The members in turn.
+    Alternate,
+}
+
 /// Layout of a volume's sectors over its members.
 pub trait Map: Send {
     /// Returns the number of members.
@@ -51,6 +63,11 @@ pub trait Map: Send {
     /// Adds the accesses that a write of `extent` needs besides its own sectors: reads that come before the write, and
     /// writes of parity. A layout without parity needs none.
     fn add_to_write(&self, _extent: Extent, _added: &mut Vec<Added>) {}
+
+    /// Returns the choice of the member for a read if each member has all sectors. A write then goes to all members.
+    fn mirror(&self) -> Option<ReadFrom> {
+        None
+    }
 
     /// Returns the members that a flush or the end of a burst concerns. The sender's part of the volume begins at
     /// `place`. All members, unless the layout keeps consecutive sectors on one member.

@@ -14,6 +14,9 @@
 //! have ended. So a later write may overtake such a write where both overlap, and writes of a row do not wait for each
 //! other. Only simulations have such volumes. No data can be wrong there.
 //!
+//! A mirror ([`Map::mirror`]) has each sector on all members. A write has a part on each member, and a read on one. Writes
+//! that overlap reach all members in the same order.
+//!
 //! A flush goes to the members that it concerns ([`Map::concerned`]): all members of a stripe, one of a [`Concat`](crate::Concat).
 //! The volume holds later requests for these members until the flush has ended on all members. A request
 //! behind a held request is held too, if both concern the same member. So nothing passes a flush on a member that the flush
@@ -23,11 +26,14 @@
 //! The members are notified of the rank of held requests ([`Event::Behind`]). The requests that the flush waits for
 //! inherit this rank, as in a single engine.
 
+mod mirror;
+
 use crate::few::Few;
 use crate::map::{Added, MEMBERS_MAX, Map, Member};
 use crate::{Arrival, Engine, Event, Finished, Outcome, RequestId};
 use headtime_sched::{Class, Flags, Foretold, Op, Origin, Request};
 use headtime_units::{Extent, Lba, Sectors, Time};
+use mirror::Mirror;
 use std::collections::VecDeque;
 
 /// A part of a client's request on a member.
@@ -79,6 +85,8 @@ pub(crate) struct Volume {
 /// State of a volume of several members, in addition to the engines.
 struct Split {
     map: Box<dyn Map>,
+    /// State of a mirror; `None` for other layouts.
+    mirror: Option<Mirror>,
     /// By the number that parts refer to.
     wholes: Vec<Whole>,
     free_wholes: Vec<u32>,
@@ -126,8 +134,10 @@ impl Volume {
             "the map is of another number of members"
         );
         assert!(engines.len() <= MEMBERS_MAX, "too many members");
+        let mirror = map.mirror().map(|from| Mirror::new(from, engines.len()));
         let split = Split {
             map,
+            mirror,
             wholes: Vec::new(),
             free_wholes: Vec::new(),
             parts: Vec::new(),
@@ -249,6 +259,8 @@ impl Volume {
         };
         match event {
             Event::Arrived(arrival) => split.arrived(now, arrival),
+            // A mirror chooses the member when the request arrives.
+            Event::Foretold(_) if split.mirror.is_some() => {}
             Event::Foretold(request) => {
                 let mut rest = request.extent;
                 while let Some((member, extent)) = take_first(&*split.map, &mut rest) {
@@ -294,8 +306,8 @@ impl Volume {
     }
 
     /// Notes the end of a part at a member. Returns the end of the client's request if this was the last part.
-    pub fn finished(&mut self, done: &Finished) -> Option<Finished> {
-        self.split.as_mut()?.finished(done)
+    pub fn finished(&mut self, member: Member, done: &Finished) -> Option<Finished> {
+        self.split.as_mut()?.finished(member, done)
     }
 }
 
@@ -500,6 +512,19 @@ impl Split {
 
     fn add_parts(&mut self, number: u32) {
         let Request { op, extent, .. } = self.wholes[number as usize].request;
+        if let Some(mirror) = &mut self.mirror {
+            let members = match op {
+                Op::Read => {
+                    let member = mirror.choose(extent).0;
+                    member..member + 1
+                }
+                _ => 0..self.map.members(),
+            };
+            for member in members {
+                self.add_part(number, Member(member), op, extent, Some(Sectors::ZERO));
+            }
+            return;
+        }
         let mut rest = extent;
         let mut offset = Sectors::ZERO;
         while let Some((member, there)) = take_first(&*self.map, &mut rest) {
@@ -518,6 +543,9 @@ impl Split {
         extent: Extent,
         offset: Option<Sectors>,
     ) {
+        if let Some(mirror) = &mut self.mirror {
+            mirror.begins(member, extent);
+        }
         let whole = &mut self.wholes[number as usize];
         whole.left += 1;
         let id = match self.free_parts.pop() {
@@ -552,7 +580,10 @@ impl Split {
         self.inbox.push_back((member, event, Some(part)));
     }
 
-    fn finished(&mut self, done: &Finished) -> Option<Finished> {
+    fn finished(&mut self, member: Member, done: &Finished) -> Option<Finished> {
+        if let Some(mirror) = &mut self.mirror {
+            mirror.ends(member, done.request.extent);
+        }
         let number = self.parts[done.id as usize];
         self.free_parts.push(done.id as u32);
         let whole = &mut self.wholes[number as usize];

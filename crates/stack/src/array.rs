@@ -2,7 +2,7 @@
 
 use crate::describe::entries;
 use headtime_config::{Many, parse, whole};
-use headtime_engine::{MEMBERS_MAX, MapError, Striped};
+use headtime_engine::{MEMBERS_MAX, MapError, ReadFrom, Striped};
 use headtime_units::{Bytes, Rate, Sectors};
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ pub struct ArraySpec<M = u16> {
     /// Bytes on a disk before the next disk's turn; default 64 KiB (mdadm up to 3.1). A multiple of 4 KiB.
     #[serde(default = "chunk", deserialize_with = "chunks")]
     pub chunk: Bytes,
+    /// Choice of the disk for a read of a mirror.
+    #[serde(default, skip_serializing_if = "is_nearest")]
+    pub reads: ReadFrom,
     /// True if a coordinator makes all disks serve the same stream at a time; default false. A scenario may list
     /// several values to compare.
     #[serde(default = "alone", skip_serializing_if = "is_alone")]
@@ -38,6 +41,8 @@ pub enum Level {
     /// Chunks on each disk in turn, without parity.
     #[default]
     Raid0,
+    /// A mirror: all sectors on each disk.
+    Raid1,
     /// As RAID 0, with a chunk of parity in each row, left-symmetric.
     Raid5,
 }
@@ -51,6 +56,10 @@ fn alone() -> Many<bool> {
 
 fn is_alone(coordinate: &Many<bool>) -> bool {
     coordinate == &alone()
+}
+
+fn is_nearest(reads: &ReadFrom) -> bool {
+    *reads == ReadFrom::Nearest
 }
 
 fn chunk() -> Bytes {
@@ -129,6 +138,7 @@ impl<M: ArrayMembers> ArraySpec<M> {
         let chunk = Sectors::new(self.chunk.0 / u64::from(sector_bytes));
         match self.level {
             Level::Raid0 => Striped::new(chunk, sizes),
+            Level::Raid1 => Striped::mirrored(self.reads, sizes),
             Level::Raid5 => Striped::with_parity(chunk, sizes),
         }
     }
@@ -143,13 +153,14 @@ impl<M: ArrayMembers> ArraySpec<M> {
         entries.map(|(key, value)| (format!("array.{key}"), value.text()))
     }
 
-    /// Returns the least read-ahead of a host above the array: two stripes of data, as md sets it.
+    /// Returns the least read-ahead of a host above the array: two stripes of data, as md sets it. A mirror has no stripes.
     pub fn read_ahead(&self) -> Bytes {
-        let parity = match self.level {
-            Level::Raid0 => 0,
-            Level::Raid5 => 1,
+        let data = match self.level {
+            Level::Raid0 => self.members.count(),
+            Level::Raid1 => 0,
+            Level::Raid5 => self.members.count() - 1,
         };
-        Bytes(2 * u64::from(self.members.count() - parity) * self.chunk.0)
+        Bytes(2 * u64::from(data) * self.chunk.0)
     }
 }
 

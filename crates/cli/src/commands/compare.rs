@@ -227,7 +227,7 @@ fn subtitle(report: &Report) -> String {
     let texts = [
         (!first.members.is_empty()).then(|| {
             let disks = first.members.len();
-            format!("{disks} disks striped; the head is that of the first")
+            format!("{disks} disks in an array; the head is that of the first")
         }),
         same(&|run| format!("drive {}", run.drive)),
         same(&|run| format!("firmware {}", run.header.text("firmware"))),

@@ -207,6 +207,40 @@ fn parity_needs_a_third_disk() {
     );
 }
 
+/// The gain of the nearer head over reads in turn, which docs/arrays.md shows for longer runs. A write is a command on each disk.
+#[test]
+fn a_mirror_reads_from_the_nearer_head() {
+    let run = |reads: &str, read_share: &str| {
+        let (reads, share) = (
+            format!("array.reads={reads}"),
+            format!("workload.read_share={read_share}"),
+        );
+        let mut arguments = with(&["-s", "noop", "--format", "json"]);
+        for setting in [
+            "array.level=raid1",
+            "array.members=2",
+            &reads,
+            &share,
+            "engine.depth=1",
+            "engine.merge=false",
+            "workload.size=4KiB",
+            "workload.processes=8",
+            "workload.sequential_share=0",
+            "run.requests=4000",
+        ] {
+            arguments.extend(["--set", setting]);
+        }
+        let run = &json(&arguments)["runs"][0];
+        let of = |value: &serde_json::Value| value.as_f64().unwrap();
+        assert!(run["bound"].is_null(), "a mirror has no bound");
+        (of(&run["iops"]), of(&run["engine"]["issued"]))
+    };
+    let (nearest, alternate) = (run("nearest", "1"), run("alternate", "1"));
+    assert!(nearest.0 > 1.1 * alternate.0, "{nearest:?} {alternate:?}");
+    assert_eq!(nearest.1, 4000.0);
+    assert_eq!(run("nearest", "0").1, 8000.0);
+}
+
 #[test]
 fn what_is_no_array_is_refused_with_its_key() {
     for (setting, problem) in [
@@ -216,6 +250,7 @@ fn what_is_no_array_is_refused_with_its_key() {
         ("array.bus=400MB", "allowed is 1MB/s to 1TB/s"),
         ("array.bus=999kB/s", "allowed is 1MB/s to 1TB/s"),
         ("array.level=raid6", "Allowed are \"raid0\""),
+        ("array.reads=alternate", "array.reads: is for a mirror"),
         (
             "freeblock.p99=5",
             "freeblock.p99: is a promise of one drive",

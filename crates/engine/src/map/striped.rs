@@ -1,6 +1,6 @@
-//! Chunks on each member in turn, with or without parity.
+//! Chunks on each member in turn, with or without parity; and mirrors.
 
-use super::{Added, Map, MapError, Member};
+use super::{Added, Map, MapError, Member, ReadFrom};
 use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Sectors};
 use std::ops::Range;
@@ -22,6 +22,8 @@ pub struct Striped {
     capacity: u64,
     /// Chunks of parity in a row: 0 or 1.
     parity: u64,
+    /// Choice of the member for a read, if each member has all sectors. There is one chunk, on the first member.
+    mirror: Option<ReadFrom>,
 }
 
 /// Rows of chunks that the same members have.
@@ -75,6 +77,30 @@ impl Striped {
             zones,
             capacity,
             parity: 0,
+            mirror: None,
+        })
+    }
+
+    /// Members that each have all sectors: those that the smallest has.
+    ///
+    /// # Errors
+    ///
+    /// If the number of members is not allowed, or a member has no sectors.
+    pub fn mirrored(reads: ReadFrom, sizes: &[Sectors]) -> Result<Striped, MapError> {
+        let smallest = sizes.iter().min().copied().unwrap_or_default();
+        let striped = Striped::new(smallest, &vec![smallest; sizes.len()]);
+        let mut striped = striped.map_err(|error| match error {
+            MapError::Chunk => {
+                let empty = sizes.iter().position(|size| *size == Sectors::ZERO);
+                MapError::Empty(empty.unwrap_or_default())
+            }
+            error => error,
+        })?;
+        striped.zones[0].members.truncate(1);
+        Ok(Striped {
+            capacity: smallest.get(),
+            mirror: Some(reads),
+            ..striped
         })
     }
 
@@ -138,7 +164,10 @@ impl Striped {
 
     /// Returns the number of data chunks in a row of all members.
     pub fn data_disks(&self) -> u16 {
-        self.members - self.parity as u16
+        match self.mirror {
+            None => self.members - self.parity as u16,
+            Some(_) => 1,
+        }
     }
 
     /// Returns the zone's member with data chunk `column` of a row. With parity, the column behind the data is parity.
@@ -215,6 +244,10 @@ impl Map for Striped {
         let there = zone.start_on_member + row * self.chunk + within;
         let len = extent.len.get().min(self.chunk - within);
         (self.member(zone, row, column), Extent::at(there, len))
+    }
+
+    fn mirror(&self) -> Option<ReadFrom> {
+        self.mirror
     }
 
     fn add_to_write(&self, extent: Extent, added: &mut Vec<Added>) {
@@ -390,6 +423,19 @@ mod tests {
         // Chunk 3, which is odd.
         assert_eq!(at(24), (Member(2), Extent::at(8, 8)));
         assert_eq!(at(32), (Member(1), Extent::at(8, 8)));
+    }
+
+    #[test]
+    fn a_mirror_has_the_sectors_of_its_smallest_member() {
+        let mirrored = |sizes: &[u64]| Striped::mirrored(ReadFrom::Nearest, &sectors(sizes));
+        let mirror = mirrored(&[30, 20, 50]).expect("allowed");
+        assert_eq!((mirror.capacity(), mirror.members()), (Sectors::new(20), 3));
+        assert_eq!(
+            mirror.first(Extent::at(3, 17)),
+            (Member(0), Extent::at(3, 17))
+        );
+        assert_eq!(mirrored(&[30]), Err(MapError::Members(1)));
+        assert_eq!(mirrored(&[30, 0]), Err(MapError::Empty(1)));
     }
 
     #[test]

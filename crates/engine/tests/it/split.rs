@@ -4,7 +4,7 @@ use crate::world::arrival;
 use headtime_engine::log::Writer;
 use headtime_engine::{
     self as engine, Arrival, Asked, Broken, Concat, Config, Core, Done, DriveTag, Engine, Finished,
-    GaveUp, Late, Map, Member, Outcome, Plug, World,
+    GaveUp, Late, Map, Member, Outcome, Plug, ReadFrom, World,
 };
 use headtime_sched::{
     Backlog, Flags, Foretold, Noop, Op, Origin, Request, Scheduler, WorkConserving,
@@ -224,6 +224,42 @@ fn a_write_that_flushes_first_flushes_every_member_and_then_writes_without() {
     }
     assert_eq!(world.finished, [1]);
     assert_eq!(unfinished, Vec::<String>::new());
+}
+
+#[test]
+fn a_mirror_writes_on_every_member_and_reads_on_one() {
+    let sizes = [Sectors::new(1000); 3];
+    let map = engine::Striped::mirrored(ReadFrom::Nearest, &sizes).expect("allowed");
+    let mut world = Few {
+        asks: asks([
+            arrival(1, Op::Write, 500, STRIPE, 0),
+            arrival(2, Op::Read, 100, STRIPE, 0),
+            arrival(3, Op::Flush, 0, 0, 0),
+            arrival(4, Op::Discard, 0, 40, 0),
+        ]),
+        answers: true,
+        ..Few::default()
+    };
+    let (_, unfinished) = run_over(Box::new(map), &mut world, Config::default());
+    let of = |op| {
+        let sent = world
+            .sent
+            .iter()
+            .filter(move |(.., request)| request.op == op);
+        sent.map(|(_, member, request)| (member.0, request.extent))
+    };
+    let on_all = |extent| [0, 1, 2].map(|member| (member, extent)).to_vec();
+    assert_eq!(
+        of(Op::Write).collect::<Vec<_>>(),
+        on_all(Extent::at(500, STRIPE))
+    );
+    assert_eq!(of(Op::Read).count(), 1);
+    assert_eq!(of(Op::Flush).count(), 3);
+    assert_eq!(
+        of(Op::Discard).collect::<Vec<_>>(),
+        on_all(Extent::at(0, 40))
+    );
+    assert_eq!((world.finished.len(), unfinished.len()), (4, 0));
 }
 
 #[test]

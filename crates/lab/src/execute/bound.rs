@@ -16,11 +16,11 @@ use std::sync::Arc;
 /// guests have none.
 pub fn is_there(scenario: &Scenario) -> bool {
     let whole = scenario.run.duration.is_none() && scenario.run.warm_up.is_zero();
-    // A disk may merge data with parity. The bound on commands has data alone.
-    let parity = scenario.array.as_ref();
-    let parity = parity.is_some_and(|array| array.level == Level::Raid5);
+    // A disk may merge data with parity, and the bound on commands has data alone. A mirror chooses a disk for each read.
+    let array = scenario.array.as_ref();
+    let is_known = array.is_none_or(|array| array.level == Level::Raid0);
     whole
-        && !parity
+        && is_known
         && match &scenario.workload {
             Workload::Programs(programs) => {
                 let ends = |entry: &Program| !entry.benchmark.is_endless();

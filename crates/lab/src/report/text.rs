@@ -35,7 +35,7 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     shared.push(format!("seed {}", report.seed));
     if let Some(run) = runs.first() {
         if !run.members.is_empty() {
-            shared.insert(0, format!("{} disks striped", run.members.len()));
+            shared.insert(0, format!("{} disks in an array", run.members.len()));
         }
         if run.warm_up_s > 0.0 {
             shared.push(format!("warm-up {} s", run.warm_up_s));

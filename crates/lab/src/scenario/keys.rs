@@ -10,7 +10,7 @@ use headtime_engine::EngineSpec;
 use headtime_host::HostSpec;
 use headtime_host::guests::Guests;
 use headtime_sched::Spec;
-use headtime_stack::{ArraySpec, ScanSpec, entries};
+use headtime_stack::{ArraySpec, Level, ScanSpec, entries};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -207,9 +207,18 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
             let problem = "no scheduler here obeys a coordinator; add `stream` to schedulers";
             return error("array.coordinate", problem);
         }
+        if array.level == Level::Raid1 && array.coordinate.0.contains(&true) {
+            let problem = "is for levels that spread a reader over all disks: raid0 and raid5";
+            return error("array.coordinate", problem);
+        }
+        if array.level != Level::Raid1 && table.at("array.reads").is_some() {
+            return error("array.reads", "is for a mirror, level = \"raid1\"");
+        }
         if let Workload::Programs(programs) = &mut workload {
             let host = &mut programs.host;
-            host.chunk = host.chunk.or(Some(array.chunk));
+            if array.level != Level::Raid1 {
+                host.chunk = host.chunk.or(Some(array.chunk));
+            }
             if table.at("host.read_ahead").is_none() && !has_guests {
                 let most = HostSpec::READ_AHEAD_MAX;
                 host.read_ahead = array.read_ahead().clamp(host.read_ahead, most);

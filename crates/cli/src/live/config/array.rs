@@ -4,6 +4,7 @@ use super::disk::{ExportKeys, disk_name, exports};
 use super::sections::{ArrayConfig, Backend, DiskConfig, GeometryConfig, Layout};
 use super::seen::{Seen, once};
 use headtime_config::{Error, OneOrList, Placed};
+use headtime_engine::ReadFrom;
 use headtime_sched::StreamConfig;
 use headtime_stack::{ArraySpec, Level, entries};
 use headtime_units::{Bytes, nearest};
@@ -72,13 +73,18 @@ pub(super) fn array(
     for (key, problem) in [
         (
             "level",
-            "\"raid5\" is for scenarios; a server keeps no parity, so it serves \"raid0\"",
+            "a server keeps no parity and no copies; allowed is \"raid0\", and with geometry \"raid5\"",
         ),
+        ("reads", "is for scenarios; leave it out"),
         ("bus", "is for scenarios; leave it out"),
         ("coordinate", "a server takes true or false, no list"),
     ] {
         let is_wrong = match key {
-            "level" => spec.level != Level::Raid0 && geometry.is_none(),
+            "level" => match geometry {
+                None => spec.level != Level::Raid0,
+                Some(_) => spec.level == Level::Raid1,
+            },
+            "reads" => spec.reads != ReadFrom::Nearest,
             "bus" => spec.bus.is_some(),
             _ => spec.coordinate.0.len() > 1,
         };
@@ -140,7 +146,7 @@ fn read_geometry(
         }
     };
     let layout = keys.layout.unwrap_or(match spec.level {
-        Level::Raid0 => Layout::Alternate,
+        Level::Raid0 | Level::Raid1 => Layout::Alternate,
         Level::Raid5 => Layout::LeftSymmetric,
     });
     if (layout == Layout::LeftSymmetric) != (spec.level == Level::Raid5) {

@@ -182,7 +182,7 @@ fn what_cannot_be_an_array_is_refused_by_array_and_disk() {
         ),
         (
             of_both("raid0", "raid5"),
-            "c.toml:60: array[0].level: \"raid5\" is for scenarios",
+            "c.toml:60: array[0].level: a server keeps no parity and no copies; allowed is \"raid0\", and with geometry \"raid5\"",
         ),
         (
             of_both("name = \"both\"", "name = \"left\""),
