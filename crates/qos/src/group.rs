@@ -75,6 +75,19 @@ const AGREEING: u8 = 2;
 /// Number of periods for which a program keeps its own window after it was short in the shared window.
 const KEEPS: u8 = 10;
 
+/// Counts of the periods in which a program had requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Grouped {
+    /// Periods in which seeks and waits were compared.
+    pub compared: u32,
+    /// Periods in which seeks to other programs' data took longer than waits for the program's next request.
+    pub seeks_longer: u32,
+    /// Periods with bytes served.
+    pub served: u32,
+    /// Periods with bytes served in the shared window.
+    pub shared: u32,
+}
+
 /// Votes of the last periods.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Votes {

@@ -48,6 +48,7 @@ pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, gro
 pub use drift::Drift;
 pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
+pub use group::Grouped;
 pub use model::{Model, TrainError, TrainOptions, Trained};
 pub use plan::{Planned, Planner, Planning, Seek, State};
 pub use profile::{Profile, ProfileError, Row};

@@ -24,7 +24,7 @@
 
 use crate::aim::Aim;
 use crate::drift::Drift;
-use crate::group::Votes;
+use crate::group::{Grouped, Votes};
 use crate::served::Served;
 use crate::setting::Setting;
 use crate::sizes::{Demand, Shortage, sizes};
@@ -136,6 +136,8 @@ pub struct State {
     pub rest: Nanos,
     /// Difference of the run from its profile, if there is one.
     pub drift: Option<Drift>,
+    /// Choices between the program's own window and the shared window so far.
+    pub grouped: Grouped,
 }
 
 /// Plans the windows of programs.
@@ -350,6 +352,7 @@ impl Planner {
             lost: program.loss(),
             rest: program.rest(),
             drift: program.goal.as_ref().and_then(|aim| aim.watch.drift()),
+            grouped: program.grouped,
         })
     }
 
@@ -465,6 +468,11 @@ impl Planner {
             let wants = self.wants_own(at);
             let program = &mut self.programs[at];
             let [measured, _, shares] = program.shares;
+            let grouped = &mut program.grouped;
+            grouped.compared += u32::from(wants.is_some());
+            grouped.seeks_longer += u32::from(wants == Some(true));
+            grouped.served += u32::from(program.served > 0);
+            grouped.shared += u32::from(program.served > 0 && measured);
             let short = measured && program.goal.is_some() && program.served < program.required;
             let own = match wants.map(|own| program.votes.vote(own)) {
                 _ if shares && short => Some(true),

@@ -3,7 +3,7 @@
 use crate::aim::Aim;
 use crate::bound::Alpha;
 use crate::drift::Drift;
-use crate::group::{Locality, Votes};
+use crate::group::{Grouped, Locality, Votes};
 use crate::sizes::{Demand, Size};
 use headtime_engine::{GateOrder, Lane};
 use headtime_units::{Nanos, Rate, Time};
@@ -20,6 +20,7 @@ pub(crate) struct Served {
     /// True if the program has the shared lane: in the measured period, in this period, and in the next plan.
     pub shares: [bool; 3],
     pub votes: Votes,
+    pub grouped: Grouped,
     pub outstanding: u64,
     /// True if the program had a request outstanding in this epoch.
     pub busy: bool,
@@ -58,6 +59,7 @@ impl Served {
             own,
             shares: [false; 3],
             votes: Votes::default(),
+            grouped: Grouped::default(),
             outstanding: 0,
             busy: false,
             bound: Rate(0),

@@ -12,8 +12,8 @@ use crate::stock::Stock;
 use headtime_engine::{Command, EngineSpec, Event, GateSpec, Member, Seen};
 use headtime_host::HostBuilder;
 use headtime_qos::{
-    Aim, Alpha, CartOptions, Errors, Goal, GoalError, Model, Profile, Recorder, Service, Setting,
-    TrainOptions,
+    Aim, Alpha, CartOptions, Errors, Goal, GoalError, Grouped, Model, Profile, Recorder, Service,
+    Setting, TrainOptions,
 };
 use headtime_sim::RunError;
 use headtime_units::{Millionths, Nanos, Time};
@@ -43,13 +43,15 @@ pub(super) struct GoalOf {
     pub said: Arc<Mutex<Said>>,
 }
 
-/// Times at which the planner says something of a run.
+/// Findings of the planner on a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Said {
     /// The run has left its profile.
     pub left_profile: Option<Time>,
     /// The goal can no longer be met.
     pub hopeless: Option<Time>,
+    /// Choices between the own window and the shared window.
+    pub grouped: Grouped,
 }
 
 impl GoalOf {

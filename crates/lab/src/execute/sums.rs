@@ -17,6 +17,7 @@ use headtime_disk::layout::ZoneInfo;
 use headtime_engine::Predictions;
 use headtime_gaps::{ClientWaits, FreeblockStats, Obstacle, Verdict};
 use headtime_host::{ProcessOutcome, ProgramOutcome};
+use headtime_qos::Grouped;
 use headtime_sched::Origin;
 use headtime_sim::{Commands, Distribution, Got};
 use headtime_stack::Firmware;
@@ -459,6 +460,16 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
             };
             let (left_profile_s, hopeless_s) =
                 (said(|one| one.left_profile), said(|one| one.hopeless));
+            let grouped = |value: fn(&Grouped) -> (u32, u32)| {
+                let shares = goals.iter().map(|goal| {
+                    let said = (*goal)?.said.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (part, whole) = value(&said.grouped);
+                    (whole > 0).then(|| f64::from(part) / f64::from(whole) * 100.0)
+                });
+                all(shares.collect())
+            };
+            let seeks_longer_percent = grouped(|of| (of.seeks_longer, of.compared));
+            let shared_percent = grouped(|of| (of.shared, of.served));
             let goals = (goals.iter()).map(|goal| Some((*goal)?.run_time.as_secs_f64()));
             let late = of.iter().zip(goals.clone()).map(|(one, goal)| {
                 let run = one.ended?.saturating_since(one.started).as_secs_f64();
@@ -501,6 +512,8 @@ fn programs(made: &[MadeRepeat]) -> Vec<ProgramRun> {
                 late_percent: all(late.collect()),
                 left_profile_s,
                 hopeless_s,
+                seeks_longer_percent,
+                shared_percent,
                 bound_errors,
                 processes: processes.collect(),
             }

@@ -54,6 +54,7 @@ impl Windows {
                 continue;
             };
             let mut said = of.said.lock().unwrap_or_else(PoisonError::into_inner);
+            said.grouped = state.grouped;
             if state.drift.is_some() {
                 said.left_profile.get_or_insert(now);
             }

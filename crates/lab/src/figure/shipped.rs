@@ -76,6 +76,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "predict-nearline",
     "ushape-fig1",
     "ushape-fig3",
+    "ushape-fig5",
     "ushape-fig6",
     "ushape-fig7",
     "ushape-fig8",

@@ -648,6 +648,13 @@ pub struct ProgramRun {
     /// Time at which the planner of windows found that the goal could no longer be met, in seconds since the start of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hopeless_s: Option<f64>,
+    /// Periods in which seeks to other programs' data took longer than waits for the program's next request, in percent of the
+    /// periods in which the planner of windows compared both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seeks_longer_percent: Option<f64>,
+    /// Periods in which the program was served in the shared window, in percent of the periods in which it was served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_percent: Option<f64>,
     /// Errors of the bounds, if another run of the program alone judged them.
     #[serde(flatten)]
     pub bound_errors: Option<BoundErrors>,

@@ -54,7 +54,7 @@ pub(super) fn moved(run: &Run, value: fn(&ProgramRun) -> f64) -> Option<f64> {
 type OfProgram = fn(&ProgramRun) -> Option<f64>;
 
 /// Values of single programs of a run: better direction, name behind the program's number, unit, meaning.
-const SINGLE: [(Better, &str, &str, &str, OfProgram); 7] = [
+const SINGLE: [(Better, &str, &str, &str, OfProgram); 9] = [
     (
         Better::Less,
         "run_s",
@@ -96,6 +96,20 @@ const SINGLE: [(Better, &str, &str, &str, OfProgram); 7] = [
         "%",
         "error of the N-th program's bounds that 90 % of the epochs of single servers do not exceed, in another run alone",
         |one| Some(one.bound_errors?.server_error_90_percent),
+    ),
+    (
+        Better::Less,
+        "seeks_longer",
+        "% of periods",
+        "periods in which seeks to other programs' data took longer than waits for the next request of the N-th program",
+        |one| one.seeks_longer_percent,
+    ),
+    (
+        Better::More,
+        "shared",
+        "% of periods",
+        "periods in which the N-th program was served in the shared window",
+        |one| one.shared_percent,
     ),
     (
         Better::More,

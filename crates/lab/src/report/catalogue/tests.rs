@@ -111,6 +111,8 @@ fn program(number: u32, processes: &[u32]) -> ProgramRun {
         late_percent: None,
         left_profile_s: None,
         hopeless_s: None,
+        seeks_longer_percent: None,
+        shared_percent: None,
         bound_errors: None,
         processes: processes.iter().map(process).collect(),
     }
@@ -200,6 +202,8 @@ fn rates_and_makespans_are_shares_of_the_bound_and_nothing_else_is() {
         late_percent: None,
         left_profile_s: None,
         hopeless_s: None,
+        seeks_longer_percent: None,
+        shared_percent: None,
         bound_errors: None,
         processes: Vec::new(),
     });
@@ -236,6 +240,8 @@ fn transactions_are_calls_over_the_time_of_all_programs() {
         late_percent: None,
         left_profile_s: None,
         hopeless_s: None,
+        seeks_longer_percent: None,
+        shared_percent: None,
         bound_errors: None,
         processes: Vec::new(),
     };

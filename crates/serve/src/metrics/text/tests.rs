@@ -320,6 +320,7 @@ fn programs_have_states_and_bounds() {
         lost: Nanos::from_millis(500),
         rest: Nanos::ZERO,
         drift: Some(headtime_qos::Drift::Slower(250)),
+        grouped: headtime_qos::Grouped::default(),
     };
     let programs = vec![
         program("mail", "late", Some(planned)),
