@@ -138,7 +138,7 @@ in_file() { # path
 serve() {
     "$headtime" serve "$work/serve.toml" "$@" >"$work/server.out" 2>"$work/server.err" &
     server=$!
-    wait_for 20 nbdinfo --size "$(uri)"
+    wait_for 20 nbdinfo --size "$(uri "${first_export:-disk0}")"
 }
 
 uri() {

@@ -16,8 +16,8 @@ use std::sync::Arc;
 struct PartOf {
     stream: Option<usize>,
     member: Member,
-    /// Address in the array.
-    start: Lba,
+    /// Address in the array; `None` for sectors of a disk that clients have outside of the array.
+    start: Option<Lba>,
     /// True until a command that carries the part goes to the drive.
     is_queued: bool,
     /// True for a read for the parity of a write. The write, and so its stream, comes when such reads have ended.
@@ -297,7 +297,7 @@ impl Conductor for Coordinator {
             self.parts[at] = PartOf {
                 stream: None,
                 member,
-                start: whole.extent.start,
+                start: Some(whole.extent.start),
                 is_queued: true,
                 is_ahead: true,
             };
@@ -308,12 +308,15 @@ impl Conductor for Coordinator {
             None => (whole.extent, 1),
             Some(geometry) => geometry.steps(member, part.extent),
         };
-        let start = extent.start + part.offset;
+        let start = match self.geometry.is_some() && extent.is_empty() {
+            true => None,
+            false => Some(extent.start + part.offset),
+        };
         let candidate = engine.candidate(now);
         // Parity is a part of the write's stream on its disk, and no step of the stream in the array.
         if part.offset.get() == 0 && part.added.is_none() {
             let pending = candidate.and_then(|(id, _)| self.part_of(id));
-            let pending = pending.map(|pending| (pending.start, pending.stream));
+            let pending = pending.and_then(|pending| Some((pending.start?, pending.stream)));
             let held = self.served.map(|served| served.stream);
             // A flush, the flush before a write, and sectors outside of the array have no stream.
             self.arriving = match part.extent.is_empty() || extent.is_empty() {

@@ -20,6 +20,10 @@ const FIXED: usize = 256;
 /// Largest number of roles: a superblock has 4 KiB.
 const ROLES_MAX: u32 = 1920;
 
+/// Unit and largest size of a chunk, as the configuration has them.
+const PAGE: u64 = 4096;
+const CHUNK_MAX: u64 = 64 << 20;
+
 /// Bits of `feature_map`.
 mod feature {
     pub const RECOVERY: u32 = 2;
@@ -211,6 +215,10 @@ fn arrange(all: &[Superblock]) -> Result<MdArray, (usize, MdError)> {
     };
     let of = &all[newest];
     let level = known(of).map_err(|problem| (newest, MdError::Unknown(problem)))?;
+    // The kernel notes some states on the disk concerned alone.
+    for (device, other) in all.iter().enumerate() {
+        known(other).map_err(|problem| (device, MdError::Unknown(problem)))?;
+    }
     let mut disks = vec![None; of.disks as usize];
     for (device, other) in all.iter().enumerate() {
         let foreign = |problem: String| Err((device, MdError::Foreign(problem)));
@@ -219,7 +227,7 @@ fn arrange(all: &[Superblock]) -> Result<MdArray, (usize, MdError)> {
             let name = &of.name;
             return foreign(format!("belongs to another array than \"{name}\""));
         }
-        if other.events + 1 < of.events {
+        if other.events.saturating_add(1) < of.events {
             let (own, newest) = (other.events, of.events);
             return foreign(format!(
                 "is out of date: it has seen {own} events of {newest}"
@@ -271,11 +279,18 @@ fn known(of: &Superblock) -> Result<MdLevel, String> {
             return Err(format!("{problem}, which the coordinator does not follow"));
         }
     }
-    if !(2..=MEMBERS_MAX).contains(&(of.disks as usize)) || of.chunk == 0 {
-        let Superblock { disks, chunk, .. } = of;
+    let (disks, chunk) = (of.disks, u64::from(of.chunk) * SECTOR);
+    if !(2..=MEMBERS_MAX).contains(&(disks as usize)) {
+        return Err(format!("{disks} disks; known are 2 to {MEMBERS_MAX}"));
+    }
+    if chunk == 0 || !chunk.is_multiple_of(PAGE) || chunk > CHUNK_MAX {
+        let (chunk, page, most) = (Bytes(chunk), Bytes(PAGE), Bytes(CHUNK_MAX));
         return Err(format!(
-            "{disks} disks with chunks of {chunk} sectors; known are 2 to {MEMBERS_MAX} disks"
+            "chunks of {chunk}; known are multiples of {page} up to {most}"
         ));
+    }
+    if of.data_size == 0 || (of.level == 5 && of.size == 0) {
+        return Err("an array without data".to_owned());
     }
     match (of.level, of.layout) {
         (0, layout) => {
@@ -389,11 +404,21 @@ mod tests {
             ),
             (all(72, 1).to_vec(), "level 1; known are RAID 0 and RAID 5"),
             (all(76, 3).to_vec(), "RAID 5 with layout 3"),
-            (
-                all(95, 2).to_vec(),
-                "33554435 disks with chunks of 128 sectors; known are 2 to 64",
-            ),
+            (all(95, 2).to_vec(), "33554435 disks; known are 2 to 64"),
             (all(8, 2).to_vec(), "a disk is being rebuilt"),
+            (
+                all(88, 3).to_vec(),
+                "chunks of 1536B; known are multiples of 4KiB up to 64MiB",
+            ),
+            (all(90, 4).to_vec(), "chunks of 131136KiB; known"),
+            (
+                vec![
+                    block(0, |bytes| bytes[8] = 2),
+                    block(1, same),
+                    block(3, same),
+                ],
+                "0: a disk is being rebuilt",
+            ),
             (all(223, 9).to_vec(), "it has too many roles"),
         ] {
             let found = arranged(&blocks).expect_err(error);
@@ -415,6 +440,12 @@ mod tests {
                 prop_assert_eq!(array.disks.len(), 3);
             }
         }
+    }
+
+    #[test]
+    fn any_number_of_events_is_taken() {
+        let most = |bytes: &mut [u8]| bytes[200..208].fill(0xff);
+        assert!(arranged(&[0, 1, 3].map(|number| block(number, most))).is_ok());
     }
 
     #[test]

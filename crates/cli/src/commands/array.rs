@@ -8,9 +8,11 @@ use headtime_linux::shown::PathShown as _;
 use headtime_serve::header::{CreateError, CreateOptions, Header, HeaderError, create};
 use headtime_serve::md::{self, MdArray, MdError, MdLevel};
 use headtime_units::Bytes;
+use rustix::fs::OFlags;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 pub(super) fn array(verb: &ArrayVerb, context: &mut Context<'_>) -> Result<(), Fault> {
@@ -43,7 +45,7 @@ fn create_all(args: &ArrayCreate, context: &mut Context<'_>) -> Result<(), Fault
 
 fn show(args: &ArrayShow, context: &mut Context<'_>) -> Result<(), Fault> {
     for path in &args.files {
-        let file = File::open(path).map_err(|error| Fault::reading(path, &error))?;
+        let file = open(path)?;
         let header = Header::read(&file).and_then(|header| header.ok_or(HeaderError::None));
         let header = header.map_err(|error| {
             let text = format!("{}: {error}", path.shown());
@@ -57,6 +59,16 @@ fn show(args: &ArrayShow, context: &mut Context<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Opens a file or a device for reading. A pipe has no writer to wait for.
+fn open(path: &Path) -> Result<File, Fault> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path);
+    file.map_err(|error| Fault::reading(path, &error))
+}
+
 fn detect(args: &ArrayDetect, context: &mut Context<'_>) -> Result<(), Fault> {
     let mut paths = Vec::with_capacity(args.files.len());
     let mut devices = Vec::with_capacity(args.files.len());
@@ -66,7 +78,13 @@ fn detect(args: &ArrayDetect, context: &mut Context<'_>) -> Result<(), Fault> {
             Fault::Input(format!("{}: {problem}", path.shown()))
         })?;
         paths.push(text);
-        devices.push(File::open(path).map_err(|error| Fault::reading(path, &error))?);
+        devices.push(open(path)?);
+    }
+    if !args.names.is_empty() && args.names.len() != paths.len() {
+        let (names, files) = (args.names.len(), paths.len());
+        return Err(Fault::Usage(format!(
+            "--names: {names} names for {files} files"
+        )));
     }
     let found = md::detect(&devices).map_err(|(device, error)| {
         let text = format!("{}: {error}", args.files[device].shown());
@@ -75,7 +93,7 @@ fn detect(args: &ArrayDetect, context: &mut Context<'_>) -> Result<(), Fault> {
             _ => Fault::Input(text),
         }
     })?;
-    context.print(&configuration(&found, &paths))
+    context.print(&configuration(&found, &paths, &args.names))
 }
 
 /// A disk of a configuration.
@@ -96,8 +114,8 @@ struct ArrayText<'a> {
     coordinate: bool,
 }
 
-/// Configuration that coordinates the disks of an md array.
-fn configuration(found: &MdArray, paths: &[&str]) -> String {
+/// Configuration that coordinates the disks of an md array. `names` are the disks' names, if there are disks already.
+fn configuration(found: &MdArray, paths: &[&str], names: &[String]) -> String {
     let level = match found.level {
         MdLevel::Raid0 { .. } => "raid0",
         MdLevel::Raid5 => "raid5",
@@ -106,16 +124,21 @@ fn configuration(found: &MdArray, paths: &[&str]) -> String {
     let shown = found.name.escape_debug();
     let mut text = format!("# md array \"{shown}\": {level} of {count} disks\n");
     let array = valid_name(found.name.rsplit(':').next().unwrap_or_default(), "md");
+    let given = names;
     let mut names: Vec<String> = Vec::with_capacity(count);
-    for (number, disk) in found.disks.iter().enumerate() {
+    for disk in &found.disks {
+        if let Some(name) = given.get(disk.device) {
+            names.push(name.clone());
+            continue;
+        }
         let path = paths[disk.device];
         let file = Path::new(path).file_name();
         let file = file.map(|file| file.to_string_lossy()).unwrap_or_default();
         let name = valid_name(&file, "disk");
-        let name = match names.contains(&name) || name == array {
-            true => format!("{array}-{number}"),
-            false => name,
-        };
+        let others = (2..).map(|number| format!("{name}-{number}"));
+        let mut free = std::iter::once(name.clone()).chain(others);
+        let is_free = |name: &String| !names.contains(name) && *name != array;
+        let name = free.find(is_free).unwrap_or_default();
         let disk = DiskText {
             name: &name,
             device: path,

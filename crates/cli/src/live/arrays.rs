@@ -90,8 +90,11 @@ pub(super) fn backend(array: &ArrayConfig) -> String {
             _ => rest.push(format!("{key} {}", value.text())),
         }
     }
-    let by_clients = match array.geometry {
-        Some(_) => "clients' ",
+    let by_clients = match &array.geometry {
+        Some(geometry) => {
+            rest.push(geometry.to_string());
+            "clients' "
+        }
         None => "",
     };
     format!("{by_clients}{level} of {}", rest.join(", "))
@@ -100,9 +103,12 @@ pub(super) fn backend(array: &ArrayConfig) -> String {
 /// Settings of an array in a log. Readers of the log use them, and a replay ignores them.
 pub(super) fn log_settings(array: &ArrayConfig) -> Vec<(String, String)> {
     let name = ("array".to_owned(), array.name.clone());
+    let geometry = array.geometry.iter();
+    let geometry = geometry.map(|of| ("array.geometry".to_owned(), of.to_string()));
     [name]
         .into_iter()
         .chain(array.spec.log_settings())
+        .chain(geometry)
         .collect()
 }
 

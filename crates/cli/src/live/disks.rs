@@ -141,7 +141,9 @@ impl Prepared {
     /// Default read-ahead of Linux on a loop device: 128 KiB, as on any disk. An array has at least two stripes.
     pub fn read_ahead(&self) -> Bytes {
         let usual = Bytes(128 << 10);
-        let stripes = self.array.as_ref().map(|array| array.spec.read_ahead());
+        // If clients make the array, each device is one disk.
+        let array = self.array.as_ref().filter(|_| !self.by_clients());
+        let stripes = array.map(|array| array.spec.read_ahead());
         stripes.map_or(usual, |stripes| {
             stripes.clamp(usual, HostSpec::READ_AHEAD_MAX)
         })

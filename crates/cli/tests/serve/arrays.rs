@@ -215,7 +215,7 @@ fn disks_of_an_array_that_clients_make_are_exported_one_by_one() {
     let status = server.status();
     assert_eq!(
         status["disks"][0]["backend"],
-        "clients' raid0 of one, two, chunk 64KiB, coordinate true"
+        "clients' raid0 of one, two, chunk 64KiB, coordinate true, data from 1MiB"
     );
     server.told(&["power-cut", "two"]);
     server.told(&["power-on", "two"]);
@@ -312,6 +312,28 @@ geometry = { offset = \"1MiB\", size = [\"1MiB\", \"1088KiB\"], layout = \"alter
         "{check}"
     );
     assert!(check.contains("  export x.img: "), "{check}");
+
+    let names = ["array", "detect", "--names", "right,left", "x.img", "y.img"];
+    let array = done(&folder, &names);
+    let expected = expected.replace("\"y.img\", \"x.img\"]", "\"left\", \"right\"]");
+    let sections: Vec<&str> = expected.split("[[").collect();
+    assert_eq!(array, format!("{}[[{}", sections[0], sections[3]));
+    let error = refused(
+        &folder,
+        &["array", "detect", "--names", "x", "x.img", "y.img"],
+        2,
+    );
+    assert!(error.contains("--names: 1 names for 2 files"), "{error}");
+    // A pipe nobody writes to is no device, and is not waited for.
+    let pipe = folder.join("pipe");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&pipe)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    for verb in ["detect", "show"] {
+        assert!(!run(&folder, &["array", verb, "pipe"]).status.success());
+    }
 
     let error = refused(&folder, &["array", "detect", "y.img"], 3);
     assert_eq!(

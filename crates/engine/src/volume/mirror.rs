@@ -9,10 +9,11 @@ use headtime_units::{Extent, Lba};
 /// the end of the member's last completed access. An arm that has accesses to do is elsewhere when the new read is
 /// served, so the mean of these accesses counts here. The design note on arrays has the effect.
 ///
-/// - `sums[m]` = Σ of the first sectors of the `outstanding[m]` parts.
+/// - `sums[m]` = Σ of the first sectors of the `placed[m]` outstanding parts with sectors; `placed[m] <= outstanding[m]`.
 pub(super) struct Mirror {
     from: ReadFrom,
     outstanding: Vec<u32>,
+    placed: Vec<u32>,
     sums: Vec<u128>,
     /// Address behind the last access that was given to a member.
     heads: Vec<Lba>,
@@ -27,6 +28,7 @@ impl Mirror {
         Mirror {
             from,
             outstanding: vec![0; members],
+            placed: vec![0; members],
             sums: vec![0; members],
             heads: vec![Lba::ZERO; members],
             last: 0,
@@ -56,19 +58,20 @@ impl Mirror {
     }
 
     fn distance(&self, member: usize, start: Lba) -> u64 {
-        let place = match self.outstanding[member] {
+        let place = match self.placed[member] {
             0 => self.heads[member].get(),
             count => (self.sums[member] / u128::from(count)) as u64,
         };
         place.abs_diff(start.get())
     }
 
-    /// Notes that a member gets an access. `extent` is empty for a flush.
+    /// Notes that a member gets an access. `extent` is empty for a flush, which has no place.
     pub fn begins(&mut self, member: Member, extent: Extent) {
         let member = member.index();
         self.outstanding[member] += 1;
-        self.sums[member] += u128::from(extent.start.get());
         if !extent.is_empty() {
+            self.placed[member] += 1;
+            self.sums[member] += u128::from(extent.start.get());
             self.heads[member] = extent.end();
         }
     }
@@ -76,7 +79,10 @@ impl Mirror {
     pub fn ends(&mut self, member: Member, extent: Extent) {
         let member = member.index();
         self.outstanding[member] -= 1;
-        self.sums[member] -= u128::from(extent.start.get());
+        if !extent.is_empty() {
+            self.placed[member] -= 1;
+            self.sums[member] -= u128::from(extent.start.get());
+        }
     }
 }
 
@@ -103,7 +109,7 @@ mod tests {
         assert_eq!(read(&mut mirror, 40), 0);
         mirror.ends(Member(1), Extent::at(100, 8));
         mirror.begins(Member(1), Extent::default());
-        assert_eq!(read(&mut mirror, 108), 0, "a flush keeps disk 1 busy at 0");
+        assert_eq!(read(&mut mirror, 45), 0, "a flush keeps disk 1 busy at 108");
         mirror.ends(Member(1), Extent::default());
         assert_eq!(read(&mut mirror, 9_000), 1, "idle");
     }

@@ -211,6 +211,14 @@ pub(super) fn scenario(table: &Table, place: Place) -> Result<Scenario, Error> {
             let problem = "is for levels that spread a reader over all disks: raid0 and raid5";
             return error("array.coordinate", problem);
         }
+        if array.level == Level::Raid1
+            && let Some(early) = schedulers.iter().find(|spec| spec.needs().foresight)
+        {
+            let problem = format!(
+                "{early} is notified of reads before they come, and a mirror chooses the disk when they come; leave {early} out"
+            );
+            return error("schedulers", &problem);
+        }
         if array.level != Level::Raid1 && table.at("array.reads").is_some() {
             return error("array.reads", "is for a mirror, level = \"raid1\"");
         }

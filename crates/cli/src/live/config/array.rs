@@ -55,7 +55,7 @@ pub(super) fn array(
             let names = disks.iter().map(|disk| disk.name.as_str());
             let guess = nearest(member, names).map(|guess| format!("; did you mean \"{guess}\"?"));
             return wrong(format!(
-                "there is no [[disk]] of this name{}",
+                "there is no [[disk]] of this name in this server, and an array has the disks of one server{}",
                 guess.unwrap_or_default()
             ));
         };
@@ -92,6 +92,11 @@ pub(super) fn array(
             return Err(keys.error_at(key, problem));
         }
     }
+    if geometry.is_some() {
+        for disk in members.iter().map(|index| &disks[*index]) {
+            by_clients_alone(disk, first, name)?;
+        }
+    }
     if coordinates(spec) {
         for disk in members.iter().map(|index| &disks[*index]) {
             obeys(disk, first, name)?;
@@ -122,6 +127,24 @@ pub(super) fn array(
 /// Returns true if the disks of an array are coordinated.
 pub fn coordinates<M>(spec: &ArraySpec<M>) -> bool {
     spec.coordinate.0.contains(&true)
+}
+
+/// Checks a disk of an array that clients make.
+fn by_clients_alone(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Result<(), Error> {
+    let of = format!(
+        "{} is a disk of the array {array}, which has geometry",
+        disk.name
+    );
+    if disk.read_only != first.read_only {
+        let problem = format!("{of}; all its disks have this key alike");
+        return Err(disk.at.error_at("read_only", problem));
+    }
+    if disk.stack.engine.gate.to_string().starts_with("average") {
+        let problem =
+            format!("{of}; `average` divides rates over striped disks. Give another gate");
+        return Err(disk.at.error_at("gate", problem));
+    }
+    Ok(())
 }
 
 /// Checks the layout of an array that clients make of the disks.
@@ -196,8 +219,12 @@ fn may_be_member(
             return Err(disk.at.error_at(key, format!("{of}; {instead}")));
         }
     }
-    if disk.create && matches!(disk.backend, Backend::Device { .. }) && !by_clients {
-        let problem = format!("{of}; `headtime array create --size` makes its file");
+    if disk.create && matches!(disk.backend, Backend::Device { .. }) {
+        let instead = match by_clients {
+            true => "make its file first, as with `truncate --size`",
+            false => "`headtime array create --size` makes its file",
+        };
+        let problem = format!("{of}; {instead}");
         return Err(disk.at.error_at("create", problem));
     }
     let same = format!(

@@ -74,6 +74,25 @@ pub struct GeometryConfig {
     pub layout: Layout,
 }
 
+impl fmt::Display for GeometryConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = |sizes: &[Bytes]| {
+            let mut texts: Vec<String> = sizes.iter().map(Bytes::to_string).collect();
+            texts.dedup();
+            texts.join("/")
+        };
+        write!(f, "data from {}", each(&self.offsets))?;
+        match &self.sizes {
+            Some(sizes) => write!(f, " of {}", each(sizes))?,
+            None => {}
+        }
+        match self.layout {
+            Layout::Original => f.write_str(", layout original"),
+            Layout::Alternate | Layout::LeftSymmetric => Ok(()),
+        }
+    }
+}
+
 /// Order of an array's chunks on its disks, by md's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -148,7 +148,7 @@ fn what_cannot_be_an_array_is_refused_by_array_and_disk() {
         ),
         (
             of_both(members, "[\"left\", \"rihgt\"]"),
-            "c.toml:61: array[0].members: rihgt: there is no [[disk]] of this name; did you mean \"right\"?",
+            "c.toml:61: array[0].members: rihgt: there is no [[disk]] of this name in this server, and an array has the disks of one server; did you mean \"right\"?",
         ),
         (
             of_both(&format!("members = {members}\n"), ""),
