@@ -117,7 +117,8 @@ fn ask(
             }
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
                 format!(
-                    "the answer was not there after {patience:?}: the server or the way there is stuck"
+                    "the answer was not there after {} s: the server or the way there is stuck",
+                    patience.as_secs_f64()
                 )
             }
             _ => error.to_string(),

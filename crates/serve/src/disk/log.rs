@@ -64,10 +64,10 @@ impl LogThread {
     }
 
     fn stuck(&self) -> io::Error {
-        let patience = self.patience;
+        let patience = self.patience.as_secs_f64();
         io::Error::new(
             ErrorKind::TimedOut,
-            format!("nothing of it was taken for {patience:?}"),
+            format!("nothing of it was taken for {patience} s"),
         )
     }
 

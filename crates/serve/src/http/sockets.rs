@@ -134,7 +134,7 @@ async fn talk(
     };
     match tokio::time::timeout(limits.whole, talked).await {
         Ok(result) => result.map_err(|error| error.to_string()),
-        Err(_) => Err(format!("not done within {:?}", limits.whole)),
+        Err(_) => Err(format!("not done within {} s", limits.whole.as_secs_f64())),
     }
 }
 

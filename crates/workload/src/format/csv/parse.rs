@@ -283,8 +283,11 @@ impl OpCode {
                 } else if is("none") || is("n") {
                     return Ok(None);
                 } else {
-                    let op = scsi(text).map(plain);
-                    op.or_else(|| rwbs::read(&text.to_ascii_uppercase()))
+                    match scsi(text) {
+                        Some(None) => return Ok(None),
+                        Some(Some(op)) => Some(plain(op)),
+                        None => rwbs::read(&text.to_ascii_uppercase()),
+                    }
                 }
             }
             OpCode::OneReads | OpCode::ZeroReads => match number::unsigned(text) {
@@ -311,13 +314,18 @@ impl OpCode {
     }
 }
 
-/// Operation of a SCSI command by its code, two hexadecimal digits (SBC-4, table of commands).
-fn scsi(text: &[u8]) -> Option<Op> {
+/// Operation of a SCSI command by its code, two hexadecimal digits (SBC-4 and SPC-4, tables of commands). The inner `None`
+/// is a command that neither reads, writes nor flushes the medium.
+fn scsi(text: &[u8]) -> Option<Option<Op>> {
     let digits = text.strip_prefix(b"0x").unwrap_or(text);
     if digits.len() != 2 {
         return None;
     }
-    Some(match number::hexadecimal(digits).ok()? {
+    Some(Some(match number::hexadecimal(digits).ok()? {
+        // TEST UNIT READY, REQUEST SENSE, INQUIRY, MODE SELECT and MODE SENSE, START STOP UNIT, PREVENT MEDIUM REMOVAL,
+        // READ CAPACITY, LOG SELECT and LOG SENSE, PERSISTENT RESERVE, SERVICE ACTION IN, REPORT LUNS, MAINTENANCE IN.
+        0x00 | 0x03 | 0x12 | 0x15 | 0x55 | 0x1a | 0x5a | 0x1b | 0x1e | 0x25 | 0x4c | 0x4d
+        | 0x5e | 0x5f | 0x9e | 0xa0 | 0xa3 => return Some(None),
         // READ commands of 6, 10, 12 and 16 bytes.
         0x08 | 0x28 | 0xa8 | 0x88 => Op::Read,
         // WRITE commands of 6, 10, 12 and 16 bytes, then WRITE AND VERIFY, then WRITE SAME.
@@ -325,5 +333,5 @@ fn scsi(text: &[u8]) -> Option<Op> {
         0x35 | 0x91 => Op::Flush,
         0x42 => Op::Discard,
         _ => return None,
-    })
+    }))
 }

@@ -495,12 +495,15 @@ fn scsi_operation_codes_are_operations() {
         ("35", Some(Op::Flush)),
         ("91", Some(Op::Flush)),
         ("42", Some(Op::Discard)),
-        ("12", None),
+        ("77", None),
         ("8", None),
     ] {
         let found = read(&format!("{code},8,8\n"), columns).ok();
         assert_eq!(found.map(|trace| trace.requests[0].op), op, "{code}");
     }
+    // Commands without data of the medium are no requests.
+    let trace = read("00,0,0\n12,0,8\n28,8,8\n25,0,8\n", columns).unwrap();
+    assert_eq!(trace.requests.len(), 1);
 }
 
 #[test]
