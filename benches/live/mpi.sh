@@ -33,7 +33,7 @@ while [ $# -gt 0 ]; do
     shift
 done
 need_devices
-need_tools losetup mkfs.ext4 glusterd gluster mpirun jq unshare ip fuser
+need_tools losetup mkfs.ext4 glusterd gluster mpirun jq unshare ip
 python=/usr/bin/python3
 "$python" -c 'import mpi4py' 2>/dev/null || skip "$python has no mpi4py (python3-mpi4py)"
 need
@@ -199,23 +199,26 @@ run() {
     jq -n "$EPOCHREALTIME - $from"
 }
 
-# backup: six readers of a file, each from a place of its own, until the end.
+# backup: three readers of a file, each from a place of its own, in a process group.
 backup() {
-    trap 'kill $(jobs -p) 2>/dev/null; exit' TERM
-    local reader
-    for reader in 0 1 2 3 4 5; do
-        while :; do
-            dd if="$work/volumes/backup/file" of=/dev/null bs=1M skip=$((reader * megabytes / 6)) iflag=direct 2>/dev/null
-        done &
-    done
-    wait
+    FILE="$work/volumes/backup/file" MEGABYTES=$megabytes exec setsid bash -c '
+        for reader in 0 1 2; do
+            while :; do dd if="$FILE" of=/dev/null bs=1M skip=$((reader * MEGABYTES / 3)) iflag=direct 2>/dev/null; done &
+        done
+        wait'
 }
 
 # backup_mb: what the disks have read for the backup, in MB.
 backup_mb() { ask status | jq '[.disks[].exports[] | select(.name | startswith("backup")).bytes.read] | add / 1e6'; }
 
-# not_busy: the last reads of the backup have ended.
-not_busy() { ! fuser -s -m "$work/volumes/backup"; }
+# end_backup: of the row, if there is one.
+behind=
+end_backup() {
+    [ -n "$behind" ] || return 0
+    kill -TERM -- -"$behind" 2>/dev/null || true
+    wait "$behind" 2>/dev/null || true
+    behind=
+}
 
 declare -A alone
 say 'profiles'
@@ -231,8 +234,9 @@ undo_to "$prepared"
 
 # row NAME GATE
 row() {
-    local name behind before running=() late from took
+    local name before running=() late from took
     up
+    on_exit end_backup
     for disk in 0 1 2; do [ "$2" = windows ] || ask gate disk$disk "$2" >/dev/null; done
     cold
     if [ "$2" = windows ]; then for name in report index; do ask qos goal $name "${goal}x" >/dev/null; done; fi
@@ -246,8 +250,7 @@ row() {
     done
     wait "${running[@]}"
     took=$(jq -n "$EPOCHREALTIME - $from")
-    kill $behind && wait $behind 2>/dev/null || true
-    wait_for 20 not_busy
+    end_backup
     late=$(ask status | jq -r '[.disks[].lateness_ms.late_share] | if max > 0.01 then " !" else "" end')
     printf '| %s%s |' "$1" "$late"
     for name in report index; do
