@@ -66,7 +66,7 @@ pub struct ArrayDetect {
     /// All files or block devices of one md array, in any order
     #[arg(value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
-    /// Names of the [[disk]] sections that serve the files, in the order of the files; prints [[array]] alone
+    /// Names of the disks that serve the files, in the order of the files; prints the array alone
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub names: Vec<String>,
 }

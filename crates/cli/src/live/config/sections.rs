@@ -82,9 +82,8 @@ impl fmt::Display for GeometryConfig {
             texts.join("/")
         };
         write!(f, "data from {}", each(&self.offsets))?;
-        match &self.sizes {
-            Some(sizes) => write!(f, " of {}", each(sizes))?,
-            None => {}
+        if let Some(sizes) = &self.sizes {
+            write!(f, " of {}", each(sizes))?;
         }
         match self.layout {
             Layout::Original => f.write_str(", layout original"),
