@@ -452,14 +452,14 @@ fn a_log_that_is_not_read_any_more_ends_alone() {
     assert_eq!(server.terminate(), Some(4));
     let messages = server.messages();
     assert!(
-        messages.contains("ERROR the log ends here: nothing of it was taken for 10s"),
+        messages.contains("ERROR the log ends here: nothing of it was taken for 10 s"),
         "{messages}"
     );
     assert!(
         messages.contains("disk disk0: 501 requests, 0 failed"),
         "{messages}"
     );
-    let expected = "error: disk disk0: the log: nothing of it was taken for 10s\n";
+    let expected = "error: disk disk0: the log: nothing of it was taken for 10 s\n";
     assert!(messages.ends_with(expected), "{messages}");
     assert_eq!(fs::read(server.path("store.img")).unwrap()[..512], [7; 512]);
     drop(reader);
