@@ -177,7 +177,7 @@ mod tests {
         fill(&mut log, 0..10 * LogThread::AHEAD);
         let error = log.finish().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
-        assert_eq!(error.to_string(), "nothing of it was taken for 20ms");
+        assert_eq!(error.to_string(), "nothing of it was taken for 0.02 s");
         assert!(taken.lock().unwrap().is_empty());
     }
 

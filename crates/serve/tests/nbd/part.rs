@@ -72,7 +72,8 @@ fn requests_have_addresses_of_the_disk() {
     let expected = [
         (Op::Read, Extent::at(18, 1), 1),
         (Op::Discard, Extent::at(17, 1), 1),
-        (Op::Flush, Extent::at(0, 0), 1),
+        // A flush has the place of its export.
+        (Op::Flush, Extent::at(16, 0), 1),
     ];
     assert_eq!(seen, expected);
 }
