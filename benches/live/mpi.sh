@@ -130,12 +130,19 @@ gluster_up() {
     done
 }
 
-mkdir -p /var/lib/glusterd /var/log/glusterfs
+# GlusterFS keeps its volumes and sockets here. In this mount namespace the folders are the script's own, so that the machine's volumes stay.
+for folder in /var/lib/glusterd /var/log/glusterfs /var/run/gluster; do
+    mkdir -p "$folder" "$work/gluster/$folder"
+    mount --bind "$work/gluster/$folder" "$folder"
+    on_exit umount "$folder"
+done
 glusterd --log-level WARNING --pid-file "$work/glusterd.pid"
 on_exit end_gluster
 end_gluster() {
-    # Bricks that are still there, of this namespace.
-    kill "$(cat "$work/glusterd.pid")" 2>/dev/null || true
+    local pid
+    pid=$(cat "$work/glusterd.pid")
+    kill "$pid"
+    wait_for 20 eval "! kill -0 $pid"
 }
 wait_for 20 gluster --mode=script pool list
 prepared=${#undos[@]}
@@ -144,7 +151,7 @@ prepared=${#undos[@]}
 declare -A part
 part_of() { echo "${part[$1$2]}"; }
 say 'file systems and files'
-bytes=$("$headtime" drive show barracuda-7200.10-160 --format json | jq '.geometry.capacity_bytes // 160041885696')
+bytes=$("$headtime" drive show barracuda-7200.10-160 --format json | jq '.capacity_bytes')
 for disk in 0 1 2; do
     truncate --size "$bytes" "$work/store$disk"
     for number in 0 1 2; do
@@ -156,8 +163,6 @@ for disk in 0 1 2; do
 done
 mount_bricks part_of
 for name in "${volumes[@]}"; do
-    gluster --mode=script volume stop "$name" force >/dev/null 2>&1 || true
-    gluster --mode=script volume delete "$name" >/dev/null 2>&1 || true
     for disk in 0 1 2; do mkdir "$(brick "$name" $disk)/data"; done
     g volume create "$name" "$address:$(brick "$name" 0)/data" "$address:$(brick "$name" 1)/data" "$address:$(brick "$name" 2)/data"
     # A file lies on all disks, in pieces.

@@ -304,14 +304,12 @@ impl Conductor for Coordinator {
             return;
         }
         self.outstanding += 1;
+        // Extent in the array, and steps of the stream.
         let (extent, steps) = match &self.geometry {
-            None => (whole.extent, 1),
+            None => (Some(whole.extent), 1),
             Some(geometry) => geometry.steps(member, part.extent),
         };
-        let start = match self.geometry.is_some() && extent.is_empty() {
-            true => None,
-            false => Some(extent.start + part.offset),
-        };
+        let start = extent.map(|extent| extent.start + part.offset);
         let candidate = engine.candidate(now);
         // Parity is a part of the write's stream on its disk, and no step of the stream in the array.
         if part.offset.get() == 0 && part.added.is_none() {
@@ -319,12 +317,12 @@ impl Conductor for Coordinator {
             let pending = pending.and_then(|pending| Some((pending.start?, pending.stream)));
             let held = self.served.map(|served| served.stream);
             // A flush, the flush before a write, and sectors outside of the array have no stream.
-            self.arriving = match part.extent.is_empty() || extent.is_empty() {
-                true => None,
-                false => self
-                    .streams
-                    .request(now, &self.whole, extent, pending, held),
-            };
+            self.arriving = extent
+                .filter(|_| !part.extent.is_empty())
+                .and_then(|extent| {
+                    self.streams
+                        .request(now, &self.whole, extent, pending, held)
+                });
             for index in (1..steps).filter_map(|_| self.arriving) {
                 self.streams.further_part(index, &self.whole);
             }

@@ -15,19 +15,17 @@ pub struct Geometry {
 
 impl Geometry {
     /// Returns the first run of array sectors in an extent of a disk, and the number of runs. Each run is in a chunk of
-    /// its own. The extent returned is empty if there is no run.
-    pub(crate) fn steps(&self, member: Member, extent: Extent) -> (Extent, u64) {
+    /// its own.
+    pub(crate) fn steps(&self, member: Member, extent: Extent) -> (Option<Extent>, u64) {
         let begin = self.offsets[member.index()].get();
         let start = extent.start.get().max(begin);
         let len = extent.end().get().saturating_sub(start);
         let mut rest = Extent::at(start - begin, len);
-        let (mut first, mut runs) = (Extent::default(), 0);
+        let (mut first, mut runs) = (None, 0);
         while !rest.is_empty() {
             let (address, len) = self.layout.address(member, rest);
             if let Some(start) = address {
-                if runs == 0 {
-                    first = Extent { start, len };
-                }
+                first = first.or(Some(Extent { start, len }));
                 runs += 1;
             }
             rest.start = rest.start + len;
@@ -48,14 +46,15 @@ mod tests {
         let offsets = vec![Sectors::new(100); 3];
         let geometry = Geometry { layout, offsets };
         let steps = |member, start, len| geometry.steps(Member(member), Extent::at(start, len));
-        let none = (Extent::default(), 0);
+        let none = (None, 0);
+        let runs = |start, len, runs| (Some(Extent::at(start, len)), runs);
         assert_eq!(steps(0, 0, 100), none, "before the data");
         assert_eq!(steps(0, 0, 0), none, "a flush");
         assert_eq!(steps(0, 140, 20), none, "behind the last row");
         assert_eq!(steps(2, 100, 8), none, "parity of the first row");
-        assert_eq!(steps(0, 96, 8), (Extent::at(0, 4), 1));
-        assert_eq!(steps(1, 102, 2), (Extent::at(10, 2), 1));
+        assert_eq!(steps(0, 96, 8), runs(0, 4, 1));
+        assert_eq!(steps(1, 102, 2), runs(10, 2, 1));
         // Rows 0 to 2 of disk 2 are parity, chunk 2 and chunk 5.
-        assert_eq!(steps(2, 100, 24), (Extent::at(16, 8), 2));
+        assert_eq!(steps(2, 100, 24), runs(16, 8, 2));
     }
 }

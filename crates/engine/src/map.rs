@@ -36,12 +36,12 @@ pub struct Added {
     pub extent: Extent,
 }
 
-/// Rule by which a mirror chooses the member for a read.
+/// Choice of the member for a read of a mirror.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum ReadFrom {
-    /// Sequences stay on a member; other reads go to an idle member, or to the member with the nearest head, as md does.
+    /// The last member for a read in sequence; else an idle member, or the one with the nearest outstanding accesses.
     #[default]
     Nearest,
     /// The members in turn.

@@ -36,7 +36,15 @@ const LEN: usize = 512;
 const BODY: usize = LEN - 8;
 
 /// Unit of the bytes of a chunk and of a disk: the largest sector, and a page.
-const UNIT: u64 = 4096;
+pub(crate) const UNIT: u64 = 4096;
+
+/// Largest chunk of an array, as the configuration has it.
+pub(crate) const CHUNK_MAX: u64 = 64 << 20;
+
+/// Returns true if an array may have chunks of this number of bytes.
+pub(crate) fn is_chunk(bytes: u64) -> bool {
+    (1..=CHUNK_MAX).contains(&bytes) && bytes.is_multiple_of(UNIT)
+}
 
 /// Name of the set of disks that an array is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 //! Source: `struct mdp_superblock_1` in `include/uapi/linux/raid/md_p.h`, and `super_1_load` in `drivers/md/md.c`, of
 //! Linux 6.13. Sectors have 512 bytes, and all numbers are little-endian.
 
+use crate::header::{CHUNK_MAX, UNIT, is_chunk};
 use headtime_engine::MEMBERS_MAX;
 use headtime_units::Bytes;
 use rustix::fs::{SeekFrom, seek};
@@ -19,10 +20,6 @@ const SECTOR: u64 = 512;
 const FIXED: usize = 256;
 /// Largest number of roles: a superblock has 4 KiB.
 const ROLES_MAX: u32 = 1920;
-
-/// Unit and largest size of a chunk, as the configuration has them.
-const PAGE: u64 = 4096;
-const CHUNK_MAX: u64 = 64 << 20;
 
 /// Bits of `feature_map`.
 mod feature {
@@ -136,15 +133,15 @@ fn read(device: &File) -> Result<Superblock, MdError> {
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => continue,
             Err(error) => return Err(error.into()),
         }
-        if number(&bytes, 0) == u64::from(MAGIC) && long(&bytes, 144) == at {
+        if short(&bytes, 0) == MAGIC && long(&bytes, 144) == at {
             return decode(&bytes, sectors);
         }
     }
     Err(MdError::None)
 }
 
-fn number(bytes: &[u8], at: usize) -> u64 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four")).into()
+fn short(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"))
 }
 
 fn long(bytes: &[u8], at: usize) -> u64 {
@@ -166,7 +163,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 /// Decodes the bytes of a superblock on a device of `sectors` sectors.
 fn decode(bytes: &[u8], sectors: u64) -> Result<Superblock, MdError> {
-    let word = |at| number(bytes, at) as u32;
+    let word = |at| short(bytes, at);
     let roles = word(220);
     if word(4) != 1 {
         return Err(MdError::Damaged("its version is not 1"));
@@ -214,11 +211,13 @@ fn arrange(all: &[Superblock]) -> Result<MdArray, (usize, MdError)> {
         return Err((0, MdError::None));
     };
     let of = &all[newest];
-    let level = known(of).map_err(|problem| (newest, MdError::Unknown(problem)))?;
     // The kernel notes some states on the disk concerned alone.
-    for (device, other) in all.iter().enumerate() {
-        known(other).map_err(|problem| (device, MdError::Unknown(problem)))?;
-    }
+    let levels = all
+        .iter()
+        .enumerate()
+        .map(|(device, other)| known(other).map_err(|problem| (device, MdError::Unknown(problem))));
+    let levels: Vec<MdLevel> = levels.collect::<Result<_, _>>()?;
+    let level = levels[newest];
     let mut disks = vec![None; of.disks as usize];
     for (device, other) in all.iter().enumerate() {
         let foreign = |problem: String| Err((device, MdError::Foreign(problem)));
@@ -283,10 +282,10 @@ fn known(of: &Superblock) -> Result<MdLevel, String> {
     if !(2..=MEMBERS_MAX).contains(&(disks as usize)) {
         return Err(format!("{disks} disks; known are 2 to {MEMBERS_MAX}"));
     }
-    if chunk == 0 || !chunk.is_multiple_of(PAGE) || chunk > CHUNK_MAX {
-        let (chunk, page, most) = (Bytes(chunk), Bytes(PAGE), Bytes(CHUNK_MAX));
+    if !is_chunk(chunk) {
+        let (chunk, unit, most) = (Bytes(chunk), Bytes(UNIT), Bytes(CHUNK_MAX));
         return Err(format!(
-            "chunks of {chunk}; known are multiples of {page} up to {most}"
+            "chunks of {chunk}; known are multiples of {unit} up to {most}"
         ));
     }
     if of.data_size == 0 || (of.level == 5 && of.size == 0) {

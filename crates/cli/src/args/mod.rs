@@ -120,7 +120,7 @@ pub enum Verb {
     /// is gone already, the command itself detaches and unmounts. Without --force the command refuses while a loop device is in use.
     #[cfg(feature = "fuse")]
     Detach(Detach),
-    /// Headers of files and block devices that form an array: write, show, detect those of md
+    /// Headers of the disks of arrays: write, show, detect md superblocks
     #[command(subcommand)]
     Array(ArrayVerb),
     /// Query or control a server over its control socket

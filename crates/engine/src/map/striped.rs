@@ -81,7 +81,7 @@ impl Striped {
         })
     }
 
-    /// Members that each have all sectors: those that the smallest has.
+    /// Mirrors all sectors on each member. The volume has the size of the smallest.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl Striped {
         })
     }
 
-    /// Lays zones from the second on as md did up to Linux 3.13, the layout that md calls "original": the first chunk of a
-    /// zone is on the zone's member with the number of the chunk in the volume, modulo the members.
+    /// Lays zones from the second on as md did up to Linux 3.13, in the layout that md calls "original". Chunk `k` of the
+    /// volume is on member `k % n_i` of its zone.
     #[must_use]
     pub fn original(mut self) -> Striped {
         for zone in &mut self.zones {
@@ -164,10 +164,7 @@ impl Striped {
 
     /// Returns the number of data chunks in a row of all members.
     pub fn data_disks(&self) -> u16 {
-        match self.mirror {
-            None => self.members - self.parity as u16,
-            Some(_) => 1,
-        }
+        self.zones[0].members.len() as u16 - self.parity as u16
     }
 
     /// Returns the zone's member with data chunk `column` of a row. With parity, the column behind the data is parity.

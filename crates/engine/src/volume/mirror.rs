@@ -5,9 +5,9 @@ use headtime_units::{Extent, Lba};
 
 /// State of a mirror.
 ///
-/// The rule is that of md's `read_balance` (drivers/md/raid1.c of Linux 2.6.31) with another place of the head. md takes
-/// the end of the member's last completed access. An arm that has accesses to do is elsewhere when the new read is
-/// served, so the mean of these accesses counts here. The design note on arrays has the effect.
+/// The rule is md's `read_balance` (drivers/md/raid1.c of Linux 2.6.31), except for the place of the head. md takes
+/// the end of the member's last completed access. By the time of the new read the arm has served the outstanding
+/// accesses, so their mean counts here. The design note on arrays has the effect.
 ///
 /// - `sums[m]` = Σ of the first sectors of the `placed[m]` outstanding parts with sectors; `placed[m] <= outstanding[m]`.
 pub(super) struct Mirror {

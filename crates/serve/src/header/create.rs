@@ -1,6 +1,6 @@
 //! Writes the headers of a new array.
 
-use super::{Header, HeaderError, LEN, SetId, UNIT};
+use super::{CHUNK_MAX, Header, HeaderError, LEN, SetId, UNIT, is_chunk};
 use crate::backing::MakeError;
 use crate::file::OpenError;
 use crate::file::opening::{FileOptions, Opened, Opening, open_checked};
@@ -12,9 +12,6 @@ use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// Largest chunk of an array, as the configuration has it.
-const CHUNK_MAX: u64 = 64 << 20;
 
 /// Options of making an array.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +75,7 @@ pub fn create(paths: &[PathBuf], options: &CreateOptions) -> Result<Vec<Header>,
     if !(2..=MEMBERS_MAX).contains(&paths.len()) {
         return Err(CreateError::Count(paths.len()));
     }
-    if options.chunk == 0 || !options.chunk.is_multiple_of(UNIT) || options.chunk > CHUNK_MAX {
+    if !is_chunk(options.chunk) {
         return Err(CreateError::Chunk(Bytes(options.chunk)));
     }
     refuse_twice(paths)?;

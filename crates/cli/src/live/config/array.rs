@@ -30,7 +30,7 @@ struct GeometryKeys {
 }
 
 impl ArrayKeys {
-    /// Names of the disks that have no exports of their own. Such disks need not exist.
+    /// Names of the disks that have no exports of their own. There may be no disk of such a name.
     pub fn members(&self) -> &[String] {
         match self.geometry {
             None => &self.spec.members,
@@ -139,7 +139,7 @@ fn by_clients_alone(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Resul
         let problem = format!("{of}; all its disks have this key alike");
         return Err(disk.at.error_at("read_only", problem));
     }
-    if disk.stack.engine.gate.to_string().starts_with("average") {
+    if disk.stack.engine.gate.info().name == "average" {
         let problem =
             format!("{of}; `average` divides rates over striped disks. Give another gate");
         return Err(disk.at.error_at("gate", problem));

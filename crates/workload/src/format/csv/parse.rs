@@ -322,8 +322,9 @@ fn scsi(text: &[u8]) -> Option<Option<Op>> {
         return None;
     }
     Some(Some(match number::hexadecimal(digits).ok()? {
-        // TEST UNIT READY, REQUEST SENSE, INQUIRY, MODE SELECT and MODE SENSE, START STOP UNIT, PREVENT MEDIUM REMOVAL,
-        // READ CAPACITY, LOG SELECT and LOG SENSE, PERSISTENT RESERVE, SERVICE ACTION IN, REPORT LUNS, MAINTENANCE IN.
+        // State: TEST UNIT READY, REQUEST SENSE, INQUIRY, START STOP UNIT, PREVENT MEDIUM REMOVAL.
+        // Pages: MODE SELECT and MODE SENSE, LOG SELECT and LOG SENSE.
+        // Capacity and units: READ CAPACITY, SERVICE ACTION IN, REPORT LUNS, PERSISTENT RESERVE, MAINTENANCE IN.
         0x00 | 0x03 | 0x12 | 0x15 | 0x55 | 0x1a | 0x5a | 0x1b | 0x1e | 0x25 | 0x4c | 0x4d
         | 0x5e | 0x5f | 0x9e | 0xa0 | 0xa3 => return Some(None),
         // READ commands of 6, 10, 12 and 16 bytes.
