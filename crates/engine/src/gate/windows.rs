@@ -254,9 +254,12 @@ impl Windows {
     /// Returns true if the drive should complete one more command of the lane by the end of the turn. The first command
     /// of a window needs `guard` alone. Otherwise a lane with services longer than its windows would never be served.
     fn fits(&self, now: Time, lane: Lane, turn: Turn) -> bool {
+        let Some(until) = turn.until else {
+            return true;
+        };
         let is_first = turn.lane == Some(lane) && self.in_drive == 0;
         if is_first && self.used[lane.index()] < turn.from {
-            return turn.until.is_none_or(|until| now + self.guard <= until);
+            return now + self.guard <= until;
         }
         let count = u64::from(self.in_drive + 1);
         let (mean, deviation) = self.services[lane.index()];
@@ -265,8 +268,7 @@ impl Windows {
         let deviation = (deviation * deviation * u128::from(count)).isqrt();
         let deviation = Nanos::from_nanos(u64::try_from(deviation).unwrap_or(u64::MAX));
         let services = mean * count + deviation * DEVIATIONS;
-        let needs = services.max(self.guard);
-        turn.until.is_none_or(|until| now + needs <= until)
+        now + services.max(self.guard) <= until
     }
 
     /// Replaces the part of the plan from the start of the new window on.

@@ -31,9 +31,29 @@ pub(super) struct Seen {
     unquoted: Vec<u8>,
     /// Columns of the longest line. Columns behind the last role do not count.
     pub columns: usize,
+    /// Last time of day, in nanoseconds from the midnight before the first line.
+    last_clock: Option<u64>,
 }
 
 impl Seen {
+    /// Returns the nanoseconds from the midnight before the first line to a time of day. The day is the one whose
+    /// time is nearest to the last time of day, so a trace may run over midnight, and lines may be out of order.
+    #[inline(never)]
+    pub fn around_midnight(&mut self, clock: u64) -> u64 {
+        const DAY: u64 = 86_400_000_000_000;
+        let last = self.last_clock.unwrap_or(clock);
+        let today = last - last % DAY + clock;
+        let nearest = if today + DAY / 2 < last {
+            today + DAY
+        } else if today > last + DAY / 2 && today >= DAY {
+            today - DAY
+        } else {
+            today
+        };
+        self.last_clock = Some(nearest);
+        nearest
+    }
+
     /// Notes the name of a process: a column, or all from one column to another. Doubled quotes within
     /// a quoted column become single ones.
     #[inline(never)]

@@ -92,9 +92,11 @@ fn parse_fields(
         return Ok(None);
     };
     let (first, rest) = (field(Role::Arrival), field(Role::ArrivalRest));
-    let mut arrival = columns.time.read(first, rest, "the time")?;
+    let mut arrival = columns.time.read(first, rest, "the time", seen)?;
     let (first, rest) = (field(Role::Completion), field(Role::CompletionRest));
-    let mut completion = columns.completion.read(first, rest, "the completion")?;
+    let mut completion = columns
+        .completion
+        .read(first, rest, "the completion", seen)?;
     if let Some(unit) = columns.response_unit {
         let response = field(Role::Response);
         (arrival, completion) = if columns.counts_back {
@@ -226,12 +228,17 @@ impl TimeForms {
         first: Field<'_>,
         rest: Field<'_>,
         name: &str,
+        seen: &mut Seen,
     ) -> Result<Option<u64>, Box<FieldError>> {
         if first.text.is_empty() {
             return Ok(None);
         }
         match (self.first, self.rest) {
             (TimeForm::Unit(unit), None) => first.date(name, unit).map(Some),
+            (TimeForm::Clock, None) => {
+                let clock = TimeForm::Clock.read(first, name)?;
+                Ok(Some(seen.around_midnight(clock)))
+            }
             (form, None) => form.read(first, name).map(Some),
             (form, Some(other)) => sum(form.read(first, name)?, other.read(rest, name)?)
                 .map(Some)
