@@ -36,16 +36,18 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Returns the nanoseconds from the midnight before the first line to a time of day. The day is the one whose
-    /// time is nearest to the last time of day, so a trace may run over midnight, and lines may be out of order.
+    /// Returns the nanoseconds from the midnight before the first line to a time of day. A time of day that is
+    /// earlier than the last one by more than an hour is of the next day. So a trace may run over midnight, and
+    /// lines may be out of order by an hour.
     #[inline(never)]
     pub fn around_midnight(&mut self, clock: u64) -> u64 {
-        const DAY: u64 = 86_400_000_000_000;
+        const HOUR: u64 = 3_600_000_000_000;
+        const DAY: u64 = 24 * HOUR;
         let last = self.last_clock.unwrap_or(clock);
         let today = last - last % DAY + clock;
-        let nearest = if today + DAY / 2 < last {
+        let nearest = if today + HOUR < last {
             today + DAY
-        } else if today > last + DAY / 2 && today >= DAY {
+        } else if today > last + DAY - HOUR && today >= DAY {
             today - DAY
         } else {
             today
