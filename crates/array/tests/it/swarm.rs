@@ -5,11 +5,12 @@ use crate::clients::Draw;
 use crate::volume::Volume;
 use headtime_array::Coordinator;
 use headtime_disk::drive::Fault;
+use headtime_engine::ReadFrom;
 use headtime_engine::conduct::Conductor as _;
 use headtime_engine::{Engine, Event, Lane, Member, Order, Seen, log};
 use headtime_sched::{Directive, Noop, Scheduler};
 use headtime_sim::run;
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::Source;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -150,4 +151,61 @@ fn failing_disks_and_swaps_leave_no_request_behind_and_no_disk_dedicated_beyond_
     assert!(all.failed > 20, "{}", all.failed);
     assert!(all.swaps > 50, "{}", all.swaps);
     assert!(all.marks > 1_000, "{}", all.marks);
+}
+
+/// A mirror of a seed, with faults and swaps, under the audit. Returns the report's failed requests and the log.
+fn mirror(seed: u64) -> (u64, String) {
+    let volume = Volume::drawn(seed, REQUESTS);
+    let mut draw = Draw::of(seed + 2_000_000);
+    let members = volume.map.members;
+    let sizes = vec![Sectors::new(volume.map.capacity()); members.into()];
+    let reads = [ReadFrom::Nearest, ReadFrom::Alternate][draw.below(2) as usize];
+    let map = headtime_engine::Striped::mirrored(reads, &sizes).expect("a mirror");
+    let (mut source, mut log) = (volume.clients(), String::new());
+    let mut write = |piece: &str| log.push_str(piece);
+    let curve = Arc::clone(&volume.curve);
+    let coordinator = Coordinator::new(members, &volume.stream, curve);
+    let mut setup = volume.setup(&mut source, Box::new(coordinator));
+    setup.conductor = None;
+    setup.map = Some(Box::new(map));
+    for station in &mut setup.stations {
+        station.faults = faults(&mut draw, &volume);
+    }
+    for _ in 0..draw.below(4) {
+        let at = Time::ZERO + Nanos::from_millis(draw.below(400));
+        let text = ["own", "noop"][draw.below(2) as usize];
+        let swap = Order::Swap {
+            member: Member(draw.below(members.into()) as u16),
+            lane: Lane(0),
+            text: text.to_owned(),
+            scheduler: scheduler(&volume, text),
+        };
+        setup.orders.push((at, swap));
+    }
+    setup.orders.sort_by_key(|(at, _)| *at);
+    setup.timeout = Some(Nanos::from_millis(500));
+    setup.audit = true;
+    setup.log = Some(&mut write);
+    let report = run(setup).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    assert!(source.done(), "seed {seed}");
+    assert_eq!(report.measured.requests, source.asked(), "seed {seed}");
+    let engine = |_| Engine::new(volume.engine, volume.scheduler()).expect("in range");
+    let engines: Vec<Engine> = (0..members).map(engine).collect();
+    let again = log::replay_volume(&log, engines, |text| Some(scheduler(&volume, text)));
+    again.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    (report.measured.failed, log)
+}
+
+#[test]
+fn mirrors_with_failing_disks_answer_every_request() {
+    let mut failed = 0;
+    for seed in 0..60 {
+        let (one, log) = mirror(seed);
+        if seed % 20 < 2 {
+            assert_eq!(log, mirror(seed).1, "seed {seed}: another log");
+        }
+        failed += one;
+    }
+    // Or the draw is of no use.
+    assert!(failed > 20, "{failed}");
 }
