@@ -108,7 +108,7 @@ ask() { "$headtime" control "$control" "$@"; }
 # of_servers FILTER: a value over all servers' states.
 of_servers() {
     local of
-    for ((of = 0; of < servers; of++)); do "$headtime" control "$work/control$of.sock" status; done | jq -s "$1"
+    for ((of = 0; of < servers; of++)); do "$headtime" control "$work/control$of.sock" status --json; done | jq -s "$1"
 }
 
 # results FILE: what fio measured. Its messages stand in front.
@@ -158,8 +158,8 @@ outage() {
     kill -KILL "${pids[1]}"
     wait "${pids[1]}" 2>/dev/null || true
     sleep 2
-    after=$("$headtime" control "$work/control0.sock" status | jq -s "$served")
-    after=$(jq -n "$after + $("$headtime" control "$work/control2.sock" status | jq -s "$served")")
+    after=$("$headtime" control "$work/control0.sock" status --json | jq -s "$served")
+    after=$(jq -n "$after + $("$headtime" control "$work/control2.sock" status --json | jq -s "$served")")
     say "while disk 1 was away for 2 s, the others served $(jq -n "$after - $before | round") MB"
     serve_one 1 windows cfq
     for name in "${programs[@]}"; do

@@ -224,7 +224,7 @@ read_files() {
 
 # lateness: of the emulated drive, "p99.9 in ms, percent over 0.5 ms", as the server has measured it.
 lateness() {
-    "$headtime" control "$control" status >"$work/status.json"
+    "$headtime" control "$control" status --json >"$work/status.json"
     jq -r '.disks[0].lateness_ms | [.p999, .late_share * 100] | map(. * 1000 | round / 1000) | join(" ")' "$work/status.json"
 }
 

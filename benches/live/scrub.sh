@@ -74,7 +74,7 @@ control = \"unix:$control\""
     serve
     [ -z "$block" ] || "$headtime" scrub "$control" disk0 --no-wait --idle off --block "$block" >/dev/null
     clients "$run_s" >"$work/live.txt"
-    "$headtime" control "$control" status >"$work/status.json"
+    "$headtime" control "$control" status --json >"$work/status.json"
     stop
     sed -n 's/.*lateness p50 \([0-9.]*\), p99 \([0-9.]*\),.*max \([0-9.]*\) us.*/\1, \2, \3/p' "$work/server.err" >"$work/late"
     awk -v s="$run_s" '{ sum += $1; value[NR] = $1 }

@@ -22,7 +22,7 @@ control = \"unix:$control\""
         fail "the scrub ended with $?: $(cat "$work/scrub.out")"
     "$headtime" scrub "$control" disk0 status --format json >"$work/scrub.json"
     wait "$clients" || fail "fio: $(cat "$work/fio.err")"
-    "$headtime" control "$control" status >"$work/status.json"
+    "$headtime" control "$control" status --json >"$work/status.json"
     stop
 }
 

@@ -66,7 +66,7 @@ faults = true" "control = \"unix:$control\""
         umount "$work/fs"
         "$headtime" control "$control" power-on disk0 >/dev/null
         # The power brings nothing back that was lost: writes go on when somebody who knows that says so.
-        if "$headtime" control "$control" status | jq --exit-status '.disks[0].failed' >/dev/null; then
+        if "$headtime" control "$control" status --json | jq --exit-status '.disks[0].failed' >/dev/null; then
             "$headtime" control "$control" clear-failure disk0 >/dev/null
         fi
         # Nothing that the loop device remembers may hide what is on the disk.

@@ -35,7 +35,7 @@ control = \"unix:$control\""
         --name=reader --runtime="$measure" --startdelay=1 --uri="$(uri)" --rw=randread --bs=4k --iodepth=1 --thinktime=2ms \
         --norandommap --random_generator=tausworthe64 --randseed=11 \
         >"$work/fio.out" 2>"$work/fio.err" || fail "fio: $(cat "$work/fio.out" "$work/fio.err")"
-    "$headtime" control "$control" status >"$work/status.json"
+    "$headtime" control "$control" status --json >"$work/status.json"
     stop
     # Terse fields: 3 name, 5 error, 6 KiB read, 9 ms.
     awk -F';' '$1 == 3 && $5 == 0 && $9 > 0 { kib[$3] = $6 / $9 * 1000; n++ }

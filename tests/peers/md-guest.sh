@@ -102,7 +102,7 @@ for level in 0 5; do
     serve
     echo 'coordinated:'
     guest read
-    slices=$("$headtime" control "$control" status | jq '.disks[0].coordinated.slices')
+    slices=$("$headtime" control "$control" status --json | jq '.disks[0].coordinated.slices')
     stop
     [ "$slices" -gt 10 ] || fail "only $slices slices were served"
     echo "md-guest: level $level: $slices slices"

@@ -10,6 +10,8 @@
 mod access;
 #[path = "serve/arrays.rs"]
 mod arrays;
+#[path = "serve/beside.rs"]
+mod beside;
 #[path = "serve/check.rs"]
 mod check;
 #[path = "serve/common.rs"]

@@ -33,6 +33,9 @@ pub enum Fault {
     /// Told to end, the command kept its finished work: exit code 5.
     #[error("{}", one_line(.0))]
     Stopped(String),
+    /// The command of `serve --run` did not end with 0; with its exit code, which becomes the process's.
+    #[error("the command of --run ended with exit code {0}")]
+    Command(u8),
     /// The reader of the output has closed it, which is no error: exit code 0.
     #[error("the output was closed")]
     Closed,
@@ -56,6 +59,7 @@ impl Fault {
     pub const fn exit_code(&self) -> u8 {
         match self {
             Fault::Closed => 0,
+            Fault::Command(code) => *code,
             Fault::Check(_) | Fault::Differs(_) => 1,
             Fault::Usage(_) => 2,
             Fault::Input(_) => 3,
@@ -83,6 +87,7 @@ impl Fault {
             Fault::Input(text) => Fault::Input(with(text)),
             Fault::File(text) => Fault::File(with(text)),
             Fault::Interrupted => Fault::Interrupted,
+            Fault::Command(code) => Fault::Command(code),
             Fault::Stopped(text) => Fault::Stopped(with(text)),
             Fault::Closed => Fault::Closed,
         }

@@ -49,7 +49,7 @@ pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, T
 #[derive(Debug, Parser)]
 #[command(
     name = "headtime",
-    version,
+    version = version(),
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = EXIT_CODES,
@@ -137,8 +137,16 @@ pub enum Verb {
     #[command(subcommand)]
     Qos(QosVerb),
     /// Write man pages, shell completions or example files into a directory
-    #[command(hide = true)]
     Generate(Generate),
+}
+
+/// Version, with the commit if the environment of the build has named one in `HEADTIME_COMMIT`, as for packages.
+fn version() -> &'static str {
+    let version = env!("CARGO_PKG_VERSION");
+    match option_env!("HEADTIME_COMMIT") {
+        Some(commit) => Box::leak(format!("{version} ({commit})").into_boxed_str()),
+        None => version,
+    }
 }
 
 /// Arguments of `headtime generate`.

@@ -26,6 +26,13 @@ pub struct Serve {
     /// If the line cannot be printed, the server logs a message and goes on.
     #[arg(long)]
     pub ready: bool,
+    /// Run a shell command once all sockets accept connections, and end with it
+    ///
+    /// The command finds the first export at `$uri`, the socket at `$unixsocket`, and the control socket at
+    /// `$HEADTIME_CONTROL`. Without `listen.nbd` the server makes a socket in a directory of its own. The exit code is
+    /// the command's. If the server is told to end, the command gets SIGTERM, and SIGKILL ten seconds later.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "check")]
+    pub run: Option<String>,
     /// Options of the running disks.
     #[command(flatten)]
     pub live: Live,
@@ -90,8 +97,12 @@ Exit codes:
 /// Commands to a server.
 #[derive(Debug, Subcommand)]
 pub enum ControlVerb {
-    /// Print the state of all disks, as JSON
-    Status,
+    /// Print the state of all disks, exports and programs
+    Status {
+        /// Print the server's JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Print metrics in the text format of Prometheus
     Metrics,
     /// Cut the power of an emulated drive

@@ -1,5 +1,7 @@
 //! `headtime control`
 
+mod status;
+
 use super::context::Context;
 use crate::args::{Control, ControlVerb, FaultVerb, ProfileVerb, ProgramVerb};
 use headtime_lab::fault::Fault;
@@ -12,7 +14,7 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
     let to = disk_target;
     let mut body = "";
     let (method, target) = match &args.verb {
-        ControlVerb::Status => ("GET", "/status".to_owned()),
+        ControlVerb::Status { .. } => ("GET", "/status".to_owned()),
         ControlVerb::Metrics => ("GET", "/metrics".to_owned()),
         ControlVerb::PowerCut(of) => ("POST", to(&of.disk, "power-cut")?),
         ControlVerb::PowerOn(of) => ("POST", to(&of.disk, "power-on")?),
@@ -43,7 +45,10 @@ pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), F
         }
         ControlVerb::Fault(fault) => ("POST", self::fault(fault, &to)?),
     };
-    context.print(&ask_server(&args.socket, method, &target, body)?)
+    let answer = ask_server(&args.socket, method, &target, body)?;
+    let is_for_people = matches!(args.verb, ControlVerb::Status { json: false });
+    let table = is_for_people.then(|| status::text(&answer, context.terminal));
+    context.print(&table.flatten().unwrap_or(answer))
 }
 
 /// Target of a command to a disk.

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use crate::args::{Live, Serve};
+use crate::live::child::{self, RunCommand, SocketFolder};
 use crate::live::config::{Config, Socket};
 use crate::live::disk::PreparedDisk;
 use crate::live::disks::{self, Prepared, Starting};
@@ -19,9 +20,16 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault> {
-    let config = Config::open(&args.config)?;
+    let mut config = Config::open(&args.config)?;
     let file = args.config.shown();
     let inherited = sockets::inherited()?;
+    let is_unheard = config.listen.nbd.is_empty() && inherited.nbd.is_empty();
+    let folder = (args.run.as_ref().filter(|_| is_unheard)).map(|_| SocketFolder::new());
+    let folder = folder.transpose()?;
+    config
+        .listen
+        .nbd
+        .extend(folder.iter().map(|folder| Socket::Unix(folder.socket())));
     if config.listen.nbd.is_empty() && inherited.nbd.is_empty() {
         return Err(Fault::Input(format!(
             "{file}: listen.nbd: missing; give for example nbd = \"unix:headtime.sock\""
@@ -45,14 +53,26 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
         return check(&config, &prepared, &args.live, context);
     }
     let server = start(&config, inherited, prepared, &args.live)?;
-    let announce = args.ready;
-    let (ended, result) = server.run(&mut |text| {
-        if announce {
+    let announce = |text: &str| {
+        if args.ready {
             messages::announce(text);
         }
+    };
+    let Some(command) = &args.run else {
+        let (ended, result) = server.run(&mut |text| announce(text));
+        say_end(&ended);
+        return result;
+    };
+    let mut exports = server.running.iter().flat_map(|running| &running.exports);
+    let export = exports.next().map(|export| export.name.clone());
+    let export = export.unwrap_or_default();
+    let (mut command, front) = RunCommand::new(command);
+    let (ended, result) = server.run_behind(front, &mut |text| {
+        announce(text);
+        command.start(&child::environment(&config.listen, text, &export));
     });
     say_end(&ended);
-    result
+    result.and(command.result())
 }
 
 /// Starts the disks of a configuration. The caller provides their front.

@@ -1,6 +1,7 @@
 //! Live servers: the configuration, the disks, and the server around them.
 
 mod arrays;
+pub mod child;
 pub mod config;
 pub mod disk;
 pub mod disks;

@@ -165,7 +165,7 @@ impl Server {
     }
 
     pub fn status(&self) -> serde_json::Value {
-        serde_json::from_str(&self.told(&["status"])).unwrap()
+        serde_json::from_str(&self.told(&["status", "--json"])).unwrap()
     }
 
     /// A client whose read is in the first drive and stays there.
