@@ -29,7 +29,7 @@ request that must wait for one of another lane, because they overlap, gives that
 The *delay count* of a command is how many commands that went to the drive later were completed earlier. Flushes pass every gate: order has
 emptied the drive for them.
 
-A gate can be changed in flight, see [serve](serve.md#signals). With nothing but another `age_th` it keeps what it knows of the commands in the
+A gate can be changed in flight, see [serve](serve.md#signals-exit-codes). With nothing but another `age_th` it keeps what it knows of the commands in the
 drive. Else a new gate begins, which takes them as sent at that moment, and each lane gets a new scheduler. Bounds hold from then on.
 
 `head-time` without options is what to take against starvation. Why, and where it falls short: [note](design/2026-11-28-head-time.md).
