@@ -41,6 +41,7 @@ mod merge;
 mod names;
 mod order;
 mod predictions;
+pub mod shares;
 mod slots;
 mod spec;
 mod tags;

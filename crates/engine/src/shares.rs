@@ -1,0 +1,313 @@
+//! Shares of a disk's head time between clients.
+//!
+//! # Problem
+//!
+//! A scheduler chooses among all requests that it has. A client with hundreds of requests fills the scheduler, and the
+//! one request of another client waits behind them: for seconds under schedulers that serve in order of arrival or age.
+//!
+//! # How it works
+//!
+//! Requests wait here, by client, before they go to the engine. The engine has at most as many requests as it serves in
+//! `wait`, by the mean time between completions, and at least `depth`. So a new request waits for others of that time.
+//! The next request is that of the client with the least *served* time over its weight. The served time counts the
+//! time between completions for the client whose request ended, and the mean of that for requests in the engine. A
+//! client that was idle begins with the served time of the least served active client, so nobody saves time up.
+//!
+//! Urgent requests pass: they neither wait here nor count.
+//!
+//! # Source
+//!
+//! Start-time fair queueing (Goyal, Vin, Cheng, SIGCOMM '96), with measured times in place of sizes. The bound on what
+//! the engine has is our own.
+
+use headtime_units::{Nanos, Time};
+use std::collections::VecDeque;
+
+/// Weight of a new time in a mean: 1/8, as for round trips of TCP (RFC 6298).
+const MEAN_SHARE: u64 = 8;
+
+/// Clients without requests that are remembered. With more, the next new client takes the place of the one that was idle
+/// for longest, which returns as a new client.
+const IDLE_MAX: usize = 64;
+
+/// Requests of clients before they go to the engine.
+///
+/// Invariants: `waiting` = Σ of the lengths of `queue`; `inside` = Σ of `inside` of the clients.
+#[derive(Debug)]
+pub struct Shares<T> {
+    clients: Vec<Client<T>>,
+    depth: u32,
+    wait: Nanos,
+    waiting: usize,
+    inside: u32,
+    /// Mean time between two completions while the engine has requests.
+    mean: Nanos,
+    last_done: Time,
+}
+
+#[derive(Debug)]
+struct Client<T> {
+    name: u64,
+    queue: VecDeque<T>,
+    inside: u32,
+    weight: u64,
+    /// Served time over the weight, in nanoseconds.
+    served: u64,
+    /// Mean time between completions that counts for a request of the client.
+    mean: Nanos,
+    /// Time of the last completion.
+    last_done: Time,
+}
+
+impl<T> Client<T> {
+    fn is_active(&self) -> bool {
+        self.inside > 0 || !self.queue.is_empty()
+    }
+}
+
+/// Place of a client, as long as it has a request in the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShareOf(u32);
+
+impl<T> Shares<T> {
+    /// Creates shares without clients. `depth` is the number of requests that the engine always gets.
+    pub fn new(depth: u32, wait: Nanos) -> Shares<T> {
+        Shares {
+            clients: Vec::new(),
+            depth: depth.max(1),
+            wait,
+            waiting: 0,
+            inside: 0,
+            mean: Nanos::ZERO,
+            last_done: Time::ZERO,
+        }
+    }
+
+    /// Number of requests that wait here.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// Adds a request of the client with this name and weight.
+    pub fn push(&mut self, name: u64, weight: u32, request: T) {
+        let place = self.place(name);
+        if !self.clients[place].is_active() {
+            let active = self.clients.iter().filter(|of| of.is_active());
+            let least = active.map(|of| of.served).min();
+            let of = &mut self.clients[place];
+            of.weight = u64::from(weight).max(1);
+            of.served = of.served.max(least.unwrap_or_default());
+        }
+        self.clients[place].queue.push_back(request);
+        self.waiting += 1;
+    }
+
+    fn place(&mut self, name: u64) -> usize {
+        if let Some(place) = self.clients.iter().position(|of| of.name == name) {
+            return place;
+        }
+        let idle = self
+            .clients
+            .iter()
+            .enumerate()
+            .filter(|(_, of)| !of.is_active());
+        let (count, longest) = idle.fold((0, None), |(count, longest), (place, of)| {
+            let place = Some((of.last_done, place));
+            (
+                count + 1,
+                longest.map_or(place, |longest| place.min(Some(longest))),
+            )
+        });
+        let client = Client {
+            name,
+            queue: VecDeque::new(),
+            inside: 0,
+            weight: 1,
+            served: 0,
+            mean: Nanos::ZERO,
+            last_done: Time::ZERO,
+        };
+        match longest {
+            Some((_, place)) if count >= IDLE_MAX => {
+                self.clients[place] = client;
+                place
+            }
+            _ => {
+                self.clients.push(client);
+                self.clients.len() - 1
+            }
+        }
+    }
+
+    /// True if the engine may have another request. Before the first completion the mean is not known.
+    pub fn has_room(&self) -> bool {
+        let is_known = self.mean > Nanos::ZERO;
+        self.inside < self.depth || is_known && self.mean * u64::from(self.inside) < self.wait
+    }
+
+    /// Takes the next request for the engine, if there is one and the engine may have another.
+    pub fn pop(&mut self, now: Time) -> Option<(ShareOf, T)> {
+        if self.waiting == 0 || !self.has_room() {
+            return None;
+        }
+        let waiting = self.clients.iter_mut().zip(0..);
+        let waiting = waiting.filter(|(of, _)| !of.queue.is_empty());
+        let (next, place) = waiting.min_by_key(|(of, _)| {
+            let inside = of.mean.as_nanos().saturating_mul(u64::from(of.inside));
+            of.served.saturating_add(inside / of.weight)
+        })?;
+        next.inside += 1;
+        self.waiting -= 1;
+        if self.inside == 0 {
+            self.last_done = now;
+        }
+        self.inside += 1;
+        Some((ShareOf(place), next.queue.pop_front()?))
+    }
+
+    /// Notes that a request of a client has ended. Each request that [`Shares::pop`] returned has to end once, here or by
+    /// [`Shares::passed_over`].
+    pub fn done(&mut self, of: ShareOf, now: Time) {
+        let time = now.saturating_since(self.last_done);
+        self.last_done = now;
+        self.mean = towards(self.mean, time);
+        self.passed_over(of);
+        let of = &mut self.clients[of.0 as usize];
+        of.mean = towards(of.mean, time);
+        of.served = of.served.saturating_add(time.as_nanos() / of.weight);
+        of.last_done = now;
+    }
+
+    /// Notes that a request did not go to the engine after all.
+    pub fn passed_over(&mut self, of: ShareOf) {
+        self.inside -= 1;
+        self.clients[of.0 as usize].inside -= 1;
+    }
+
+    /// Takes all requests out, for the caller to answer.
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        self.waiting = 0;
+        let clients = std::mem::take(&mut self.clients).into_iter();
+        clients.flat_map(|of| of.queue)
+    }
+}
+
+/// The mean with a new time. The first time is the first mean.
+fn towards(mean: Nanos, time: Nanos) -> Nanos {
+    match mean {
+        Nanos::ZERO => time,
+        mean => {
+            mean + time.saturating_sub(mean) / MEAN_SHARE - mean.saturating_sub(time) / MEAN_SHARE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Nanos::from_millis(ms)
+    }
+
+    /// Serves one request at a time, `service` ms each, for `ms`. Returns the requests served by client. Clients whose
+    /// `depth` is given always have that many requests.
+    fn serve(weights: &[u32], depths: &[u32], services: &[u64], ms: u64) -> Vec<u64> {
+        let mut shares = Shares::new(4, Nanos::from_millis(100));
+        let push = |shares: &mut Shares<usize>, client: usize| {
+            shares.push(client as u64, weights[client], client);
+        };
+        let mut served = vec![0; weights.len()];
+        let mut engine = VecDeque::new();
+        for (client, depth) in depths.iter().enumerate() {
+            (0..*depth).for_each(|_| push(&mut shares, client));
+        }
+        let mut now = 0;
+        while now < ms {
+            while let Some(next) = shares.pop(at(now)) {
+                engine.push_back(next);
+            }
+            let (share, client) = engine.pop_front().expect("a client always asks");
+            now += services[client];
+            shares.done(share, at(now));
+            served[client] += 1;
+            push(&mut shares, client);
+        }
+        served
+    }
+
+    #[test]
+    fn clients_that_always_ask_have_equal_time_whatever_their_depths_and_sizes() {
+        let served = serve(&[1, 1], &[100, 20], &[4, 4], 8_000);
+        assert!(served[0].abs_diff(served[1]) < 60, "{served:?}");
+        let served = serve(&[1, 1], &[50, 50], &[8, 2], 8_000);
+        assert!((served[0] * 8).abs_diff(served[1] * 2) < 400, "{served:?}");
+    }
+
+    #[test]
+    fn weights_divide_the_time() {
+        let served = serve(&[3, 1], &[100, 100], &[4, 4], 8_000);
+        assert!((1_450..1_550).contains(&served[0]), "{served:?}");
+    }
+
+    #[test]
+    fn a_client_with_one_request_waits_for_the_bound_alone() {
+        // The engine has 25 requests of 4 ms in 100 ms. In between the lone client has one request served.
+        let served = serve(&[1, 1], &[1_000, 1], &[4, 4], 10_000);
+        assert!((90..=110).contains(&served[1]), "{served:?}");
+    }
+
+    #[test]
+    fn an_idle_client_saves_nothing_up() {
+        let mut shares = Shares::new(1, Nanos::ZERO);
+        for ms in 0..100 {
+            shares.push(0, 1, 0);
+            let (share, _) = shares.pop(at(ms)).unwrap();
+            shares.done(share, at(ms + 1));
+        }
+        (0..20).for_each(|_| shares.push(0, 1, 0));
+        (0..20).for_each(|_| shares.push(1, 1, 1));
+        let mut order = Vec::new();
+        for ms in 100..120 {
+            let (share, client) = shares.pop(at(ms)).unwrap();
+            shares.done(share, at(ms + 1));
+            order.push(client);
+        }
+        let ones = order.iter().filter(|client| **client == 1).count();
+        assert!((9..=11).contains(&ones), "{order:?}");
+    }
+
+    #[test]
+    fn fast_disks_have_no_bound_that_is_felt() {
+        let mut shares = Shares::new(1, Nanos::from_millis(500));
+        let mut inside = VecDeque::new();
+        for step in 0..1_000 {
+            let now = Time::from_nanos(step * 10_000);
+            shares.push(0, 1, step);
+            inside.extend(shares.pop(now));
+            if step % 2 == 0 {
+                let (share, _) = inside.pop_front().expect("one is inside");
+                shares.done(share, now + Nanos::from_micros(5));
+            }
+        }
+        assert_eq!(shares.waiting(), 0);
+        assert!(shares.mean.as_nanos() < MS);
+    }
+
+    #[test]
+    fn a_thousand_clients_that_come_and_go_take_no_more_memory_than_some() {
+        let mut shares = Shares::new(1, Nanos::ZERO);
+        for name in 0..1_000 {
+            shares.push(name, 1, name);
+            let (share, who) = shares.pop(at(name)).unwrap();
+            assert_eq!(who, name);
+            shares.done(share, at(name + 1));
+        }
+        assert!(shares.clients.len() <= IDLE_MAX + 1);
+        shares.push(5, 1, 5);
+        assert_eq!(shares.drain().collect::<Vec<_>>(), [5]);
+        assert_eq!(shares.waiting(), 0);
+    }
+}
