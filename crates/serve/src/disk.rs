@@ -28,7 +28,8 @@ pub use addresses::{Addresses, PartError};
 pub use cause::{Cause, NotCleared};
 use options::Devices;
 pub use options::{
-    BuildGate, BuildJob, BuildScheduler, MakeJob, MemberOptions, Options, StartError, Volume,
+    BuildGate, BuildJob, BuildScheduler, ExportShare, MakeJob, MemberOptions, Options, ShareBy,
+    StartError, Volume,
 };
 
 /// Request that was not taken.
@@ -151,6 +152,17 @@ impl Disk {
     /// All bytes of the disk.
     pub fn addresses(&self) -> Addresses {
         Addresses::whole(self.bytes(), self.sector_bytes())
+    }
+
+    /// Number of the client that a connection's requests are counted for, as process of the requests' origin; 0 if the
+    /// requests go to the engine as they come. `peer` tells the peers of an export apart.
+    pub(crate) fn client_of(&self, export: u16, peer: u32) -> u32 {
+        match self.0.shares.get(usize::from(export)).map(|share| share.by) {
+            None | Some(ShareBy::None) => 0,
+            Some(ShareBy::Export) => 1 + u32::from(export),
+            // Numbers of exports are below.
+            Some(ShareBy::Peer) => peer.wrapping_mul(31).wrapping_add(export.into()) | 1 << 31,
+        }
     }
 
     /// Pool of buffers for requests to this disk.

@@ -17,6 +17,7 @@ use address::StdListener;
 
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -97,6 +98,30 @@ pub(crate) enum Stream {
     Unix(UnixStream),
     /// Connection through a loopback address.
     Tcp(TcpStream),
+}
+
+impl Stream {
+    /// Number of the peer: the same for all connections of a user's process at a socket file, and of an address. Different
+    /// peers have different numbers as a rule.
+    pub(crate) fn peer(&self) -> u32 {
+        match self {
+            Stream::Unix(stream) => match stream.peer_cred() {
+                Ok(peer) => {
+                    let process = peer.pid().unwrap_or_default() as u32;
+                    process.wrapping_add(peer.uid().rotate_left(16))
+                }
+                Err(_) => 0,
+            },
+            Stream::Tcp(stream) => match stream.peer_addr().map(|address| address.ip()) {
+                Ok(IpAddr::V4(address)) => address.to_bits(),
+                Ok(IpAddr::V6(address)) => {
+                    let bits = address.to_bits();
+                    (bits ^ bits >> 32 ^ bits >> 64 ^ bits >> 96) as u32
+                }
+                Err(_) => 0,
+            },
+        }
+    }
 }
 
 /// A listening socket in the runtime.

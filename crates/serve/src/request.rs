@@ -88,6 +88,12 @@ pub trait Completer: Send + Sync + std::fmt::Debug {
     /// Takes a completion.
     fn complete(&self, completion: Completion);
 
+    /// True if nobody waits for completions any longer, as after a client has disconnected. Requests that have not gone to the
+    /// device yet are then dropped.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
     /// Wakes the task that handles completions. The disk calls this after the last completion for now.
     fn wake(&self) {}
 }

@@ -8,7 +8,9 @@ use headtime_engine::Member;
 use headtime_host::HostSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
-use headtime_serve::disk::{Addresses, Disk, Export, MemberOptions, Options, StartError};
+use headtime_serve::disk::{
+    Addresses, Disk, Export, ExportShare, MemberOptions, Options, ShareBy, StartError,
+};
 use headtime_serve::goals::feed::{Feed, Notes, feed};
 use headtime_serve::scrub::Scrubs;
 use headtime_stack::LogSettings;
@@ -176,6 +178,21 @@ impl Prepared {
         .with_sole_writer(first.config.sole_writer)
     }
 
+    /// Shares of the exports. Empty if all requests are one client's, or if programs have windows of time on the disk. Clients
+    /// that make an array of the disks ask all disks at once, and have no shares either.
+    fn shares(&self) -> Vec<ExportShare> {
+        let exports: Vec<_> = self.exports().map(|export| export.share).collect();
+        let is_one = exports.len() < 2 && exports.iter().all(|share| share.by != ShareBy::Peer);
+        let is_made_by_clients = self
+            .array
+            .as_ref()
+            .is_some_and(|array| array.geometry.is_some());
+        match is_one || self.has_programs() || is_made_by_clients {
+            true => Vec::new(),
+            false => exports,
+        }
+    }
+
     fn options(&self, how: &Starting, log: Option<LogFile>) -> Result<Options, Fault> {
         let first = &self.members[0];
         let MemberOptions {
@@ -187,6 +204,7 @@ impl Prepared {
         options.timeout = first.config.timeout;
         options.estimate = estimate;
         options.exports = u16::try_from(self.exports().count()).expect("there are not so many");
+        options.shares = self.shares();
         if log.is_some() {
             let of_members = self.members.iter().map(PreparedDisk::log_settings);
             options.log_settings = LogSettings::of_members(&of_members.collect::<Vec<_>>());

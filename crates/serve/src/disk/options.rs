@@ -53,6 +53,8 @@ pub struct Options {
     /// Number of exports, 1 or more. The export number of each request must be lower, which
     /// [`Disk::submit`](super::Disk::submit) asserts.
     pub exports: u16,
+    /// Share of the head's time of each export, by number. Empty if requests go to the engine as they come.
+    pub shares: Vec<ExportShare>,
     /// Receives the log of events and decisions.
     pub log: Option<Box<dyn io::Write + Send>>,
     /// Settings of the run, for the beginning of the log. The value of `sector_bytes` is replaced by the device's.
@@ -87,6 +89,7 @@ impl Options {
             feed: None,
             timeout: None,
             exports: 1,
+            shares: Vec::new(),
             log: None,
             log_settings: Vec::new(),
             queue: 1024,
@@ -96,6 +99,28 @@ impl Options {
             audit: false,
         }
     }
+}
+
+/// Clients that an export's requests are counted for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShareBy {
+    /// The export is one client.
+    #[default]
+    Export,
+    /// Each peer of the export is a client: an address, or a user's process at a unix socket.
+    Peer,
+    /// No client: requests go to the engine as they come.
+    None,
+}
+
+/// Share of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportShare {
+    /// Weight of each of the export's clients, 1 or more.
+    pub weight: u32,
+    /// Clients of the export.
+    pub by: ShareBy,
 }
 
 /// Options of each member of a volume after the first.

@@ -1,7 +1,7 @@
 //! State that the handle of a disk shares with the disk's thread.
 
 use super::cause::NotCleared;
-use super::options::{BuildScheduler, MakeJob};
+use super::options::{BuildScheduler, ExportShare, MakeJob};
 use crate::backing::Made;
 use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Geometry};
@@ -59,6 +59,8 @@ pub(super) struct Shared {
     /// Files that were made for the disk.
     pub made: Vec<Made>,
     pub exports: u16,
+    /// Share of each export. Empty if requests go to the engine as they come.
+    pub shares: Vec<ExportShare>,
     /// Configuration of each engine.
     pub config: Config,
     /// Capacity of each member's device.
@@ -95,6 +97,15 @@ impl Shared {
         drop(orders);
         self.turn_away();
         self.room.notify_waiters();
+    }
+
+    /// Takes a request from the queue, for the disk's thread.
+    pub fn take(&self) -> Option<Submission> {
+        let submission = self.queue.pop()?;
+        if self.was_full.swap(false, Ordering::SeqCst) {
+            self.room.notify_waiters();
+        }
+        Some(submission)
     }
 
     /// Answers the requests that the ended thread has left in the queue.

@@ -4,6 +4,7 @@
 //! lateness therefore does not add up. The next command starts when the one before ended, and not when the thread
 //! noticed the end.
 
+mod admission;
 mod bug;
 mod latch;
 mod live;
@@ -168,7 +169,7 @@ impl Thread {
     /// Handles the next event that is due by `real`.
     fn step(&mut self, real: Time) -> Progress {
         let Thread { core, live, .. } = self;
-        live.fetch();
+        live.fetch(real.max(core.now()));
         if let Some(done) = live.poll_real_time(real.max(core.now())) {
             kept(core.completed(live, done));
             return Progress::Done;

@@ -22,6 +22,8 @@ pub(super) struct Inbox {
     turn: AtomicBool,
     /// True if a completion found no room.
     overflown: AtomicBool,
+    /// True if the connection has ended.
+    gone: AtomicBool,
     /// Bytes to give back when the inbox is dropped. The disk retains the inbox as long as it has requests of the connection.
     left: Mutex<Option<Left>>,
 }
@@ -50,6 +52,7 @@ impl Inbox {
             drain: AtomicBool::new(false),
             turn: AtomicBool::new(false),
             overflown: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
             left: Mutex::new(None),
         }
     }
@@ -57,6 +60,7 @@ impl Inbox {
     /// Notes that the connection has ended. The connection's bytes stay taken until the disk is done with the last request. A client that
     /// connects again and again thus gets no more memory.
     pub(super) fn leave(&self, bytes: usize, budget: &Arc<Budget>) {
+        self.gone.store(true, Ordering::Relaxed);
         let budget = Arc::clone(budget);
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, budget });
     }
@@ -114,6 +118,10 @@ impl Waiter for Inbox {
 }
 
 impl Completer for Inbox {
+    fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
     fn complete(&self, completion: Completion) {
         // The request was completed twice, or never submitted. This must end the connection, and not the disk's thread, which calls this.
         if self.queue.push(completion).is_err() {

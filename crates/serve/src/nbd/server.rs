@@ -255,7 +255,10 @@ impl Common {
         let Some((choice, rest)) = agreed else {
             return Ok(());
         };
+        let export = &self.exports[choice.export];
+        let client = export.disk.client_of(export.number, stream.peer());
         let terms = Terms {
+            client,
             export: self.exports[choice.export].clone(),
             offer: offers[choice.export].clone(),
             choice,

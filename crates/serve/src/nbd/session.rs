@@ -53,6 +53,8 @@ pub(super) struct Terms {
     pub(super) choice: Choice,
     pub(super) share: Share,
     pub(super) inbox: Arc<Inbox>,
+    /// Client that the requests are counted for, see [`Disk::client_of`](crate::disk::Disk).
+    pub(super) client: u32,
 }
 
 /// Bytes that are read at a time, except for the data of large writes. The number is large enough for many requests, and small enough to
@@ -458,6 +460,11 @@ impl Session {
                 let then = if durable.0 { Then::Flush } else { Then::Reply };
                 let slot = self.slot(request, then);
                 self.submit(slot, Op::Discard, (extent, cut), Flags::NONE, Data::None);
+            }
+            // An export that takes no writes has nothing to flush.
+            Action::Flush if self.terms.export.read_only => {
+                let slot = self.slot(request, Then::Reply);
+                self.answer(slot, Ok(()), Data::None);
             }
             Action::Flush => {
                 let place = self.terms.offer.addresses.flush();

@@ -4,6 +4,7 @@ use super::sections::{Backend, DiskConfig, Emulated, ExportConfig, ExportRange};
 use super::seen::{Seen, in_use_once, once};
 use headtime_config::{Error, OneOrList, Placed, parse, whole};
 use headtime_sched::{Class, Spec};
+use headtime_serve::disk::{ExportShare, ShareBy};
 use headtime_stack::{Stack, Timeout};
 use headtime_units::{Bytes, Nanos};
 use serde::Deserialize;
@@ -54,6 +55,14 @@ pub(super) struct ExportKeys {
     class: Class,
     read_only: Option<bool>,
     range: Option<Placed<ExportRange>>,
+    #[serde(default = "one", deserialize_with = "whole::<_, u32, 1, 1000>")]
+    share: u32,
+    #[serde(default)]
+    share_by: ShareBy,
+}
+
+fn one() -> u32 {
+    1
 }
 
 pub(super) fn disk_name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
@@ -178,6 +187,10 @@ pub(super) fn exports<T>(
                 read_only,
                 range: None,
                 program: 0,
+                share: ExportShare {
+                    weight: 1,
+                    by: ShareBy::default(),
+                },
             }])
         }
     }
@@ -306,6 +319,10 @@ fn export(
         read_only,
         range: keys.range.clone(),
         program: 0,
+        share: ExportShare {
+            weight: keys.share,
+            by: keys.share_by,
+        },
     })
 }
 

@@ -6,7 +6,7 @@ use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_qos::Goal;
 use headtime_sched::Class;
-use headtime_serve::disk::Addresses;
+use headtime_serve::disk::{Addresses, ExportShare};
 use headtime_stack::{ArraySpec, Simulated, Stack, entries};
 use headtime_units::{Bytes, Nanos, ParseUnitError, serde_as_text};
 use serde::{Deserialize, Serialize};
@@ -162,6 +162,8 @@ pub struct ExportConfig {
     pub range: Option<Placed<ExportRange>>,
     /// Number of the program that has the export, counted from 1. 0 if no program has the export.
     pub program: u16,
+    /// Share of the head's time.
+    pub share: ExportShare,
 }
 
 /// A program that shares disks with others.

@@ -28,6 +28,11 @@ impl Thread {
         shared.broken.store(true, Ordering::SeqCst);
         shared.stopped.store(true, Ordering::SeqCst);
         let next = live.next.take().into_iter().chain(live.steps.abandon());
+        let waiting = live
+            .admission
+            .iter_mut()
+            .flat_map(|admission| admission.drain());
+        let next = next.chain(waiting);
         let next = next.map(|next| (next.cookie, next.to, next.data));
         let pending = live.pending.drain(..).flatten();
         let pending = pending.map(|pending| {

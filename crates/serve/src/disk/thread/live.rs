@@ -2,6 +2,7 @@
 
 use super::super::cause::Cause;
 use super::super::shared::Shared;
+use super::admission::Admission;
 use super::latch::{Latch, Mark};
 use super::steps::Steps;
 use crate::device::{Aborted, Device, Part, Parts};
@@ -9,6 +10,7 @@ use crate::estimate::HeadTimeEstimate;
 use crate::goals::feed::Feed;
 use crate::metrics::{Metrics, op_name};
 use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use headtime_engine::shares::ShareOf;
 use headtime_engine::{
     Arrival, Asked, Background, Broken, DelayCounts, Done, DriveTag, Engine, Finished, GaveUp,
     Late, Member, Outcome, Part as MemberPart, RequestId, World, earliest,
@@ -36,6 +38,10 @@ pub(super) struct Pending {
     mark: Mark,
     /// True if the feed was notified of the request and has to be notified of its end.
     is_noted: bool,
+    /// Share that the request counts for.
+    share: Option<ShareOf>,
+    /// Commands that had changed the device when the request arrived.
+    changes: u64,
 }
 
 /// Part of a request on one member of a volume of several members.
@@ -123,9 +129,17 @@ pub(super) struct Live {
     spare_parts: Vec<Parts>,
     /// Request that was taken from the queue and has not arrived at the engine yet.
     pub next: Option<Submission>,
+    /// Share that `next` counts for.
+    next_share: Option<ShareOf>,
+    /// Requests that wait for their client's turn. `None` if requests go to the engine as they come.
+    pub admission: Option<Box<Admission>>,
     pub steps: Steps,
     pub metrics: Metrics,
     pub latch: Latch,
+    /// Commands that have changed a device and came back.
+    changes: u64,
+    /// `changes` at the arrival of the last flush that succeeded.
+    flushed: Option<u64>,
     /// Feed that is notified of requests, except for real-time requests.
     feed: Option<Feed>,
     /// Front ends to wake at the end of the round.
@@ -157,8 +171,12 @@ impl Live {
             unissued: VecDeque::new(),
             spare_parts: Vec::new(),
             next: None,
+            next_share: None,
+            admission: None,
             steps,
             latch: Latch::default(),
+            changes: 0,
+            flushed: None,
             feed,
             to_wake: Vec::new(),
             completions: 0,
@@ -167,8 +185,16 @@ impl Live {
         }
     }
 
+    /// With shares of the exports' clients, if there are any.
+    pub fn sharing(mut self) -> Live {
+        let depth = self.shared.config.depth * self.stations.len() as u32;
+        let exports = self.shared.shares.clone();
+        self.admission = (!exports.is_empty()).then(|| Box::new(Admission::new(exports, depth)));
+        self
+    }
+
     /// Takes the next request from the queue, if there is room for another request.
-    pub fn fetch(&mut self) {
+    pub fn fetch(&mut self, now: Time) {
         if self.next.is_some() || !self.has_room() {
             return;
         }
@@ -180,13 +206,55 @@ impl Live {
         }
         while self.next.is_none()
             && self.steps.has_room()
-            && let Some(submission) = self.shared.queue.pop()
+            && let Some((submission, share)) = self.take(now)
         {
-            if self.shared.was_full.swap(false, Ordering::SeqCst) {
-                self.shared.room.notify_waiters();
+            if submission.to.is_gone() {
+                self.give_share_back(share);
+                self.refuse(submission, Kind::ShuttingDown);
+            } else if self.steps.passes(&submission) {
+                (self.next, self.next_share) = (Some(submission), share);
+            } else {
+                // Requests of several steps are rare, and do not count.
+                self.give_share_back(share);
+                self.next = self.steps.admit(submission);
             }
-            self.next = self.steps.admit(submission);
         }
+    }
+
+    /// Takes a request from the queue, or the next one whose client's turn it is.
+    fn take(&mut self, now: Time) -> Option<(Submission, Option<ShareOf>)> {
+        let Some(admission) = &mut self.admission else {
+            return self.shared.take().map(|submission| (submission, None));
+        };
+        while admission.has_room_to_wait()
+            && let Some(submission) = self.shared.take()
+        {
+            admission.push(submission);
+        }
+        admission.pop(now)
+    }
+
+    /// Notes that a request that counted for a share does not go to the engine.
+    fn give_share_back(&mut self, share: Option<ShareOf>) {
+        if let (Some(share), Some(admission)) = (share, &mut self.admission) {
+            admission.passed_over(share);
+        }
+    }
+
+    /// Answers a request that does not go to the engine.
+    fn refuse(&mut self, submission: Submission, kind: Kind) {
+        let Submission {
+            cookie, data, to, ..
+        } = submission;
+        let result = Err(Failure::new(kind));
+        self.reply(
+            &to,
+            Completion {
+                cookie,
+                result,
+                data,
+            },
+        );
     }
 
     /// Returns true if another request may come in.
@@ -196,8 +264,14 @@ impl Live {
 
     /// Returns true if a request is ready and may come in.
     pub fn has_next(&self) -> bool {
-        let queued = || !self.shared.queue.is_empty() && self.steps.has_room();
-        self.has_room() && (self.steps.has_ready() || queued())
+        let comes = || match &self.admission {
+            None => !self.shared.queue.is_empty(),
+            Some(admission) => {
+                admission.has_next()
+                    || admission.has_room_to_wait() && !self.shared.queue.is_empty()
+            }
+        };
+        self.has_room() && (self.steps.has_ready() || self.steps.has_room() && comes())
     }
 
     /// Returns a command that a device in real time has completed.
@@ -241,6 +315,7 @@ impl Live {
         if let Some(given) = &station.given[tag.index()]
             && given.op != Op::Flush
         {
+            self.changes += u64::from(given.op.changes());
             self.metrics.overtaken(given.class, overtaken);
         }
     }
@@ -305,6 +380,17 @@ impl Live {
                 Some((&mut piece.data, &mut piece.failure))
             }
         }
+    }
+
+    /// Returns true if all changes that have come back are on the medium, so that a flush has nothing to do.
+    fn is_clean(&mut self) -> bool {
+        // A flush of a volume concerns some members alone.
+        let covered = self.stations.len() == 1 && self.flushed == Some(self.changes);
+        if covered {
+            // Success promises that all data are on the medium, so the file is checked.
+            self.check_backing();
+        }
+        covered && self.latch.cause().is_none()
     }
 
     /// Returns true if the disk takes no new writes.
@@ -521,12 +607,27 @@ impl World for Live {
             data,
             to,
         } = submission;
+        let share = self.next_share.take();
         let refused = match op {
             Op::Write | Op::Discard if self.takes_no_writes() => Some(Failure::new(Kind::ReadOnly)),
             Op::Flush => self.latch.flush_failure(),
             _ => None,
         };
+        if op == Op::Flush && refused.is_none() && self.is_clean() {
+            self.give_share_back(share);
+            let result = Ok(());
+            self.reply(
+                &to,
+                Completion {
+                    cookie,
+                    result,
+                    data,
+                },
+            );
+            return Ok(None);
+        }
         if let Some(failure) = refused {
+            self.give_share_back(share);
             self.metrics.exports[usize::from(origin.export)].refused += 1;
             let result = Err(failure);
             self.reply(
@@ -554,6 +655,8 @@ impl World for Live {
             failed_on: None,
             mark: self.latch.mark(),
             is_noted,
+            share,
+            changes: self.changes,
         });
         let id = match self.free.pop() {
             Some(id) => {
@@ -682,7 +785,13 @@ impl World for Live {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
+        if let (Some(share), Some(admission)) = (pending.share, &mut self.admission) {
+            admission.done(share, now);
+        }
         let result = self.result(done, pending.mark, pending.failure, pending.failed_on);
+        if pending.op == Op::Flush && result.is_ok() {
+            self.flushed = self.flushed.max(Some(pending.changes));
+        }
         self.metrics
             .finished(&done.request, done.issued, now, result.is_ok());
         if let Some(feed) = self.feed.as_mut().filter(|_| pending.is_noted) {

@@ -39,6 +39,7 @@ impl Thread {
         let (clock, exports, real_time) = (options.clock, options.exports, options.real_time);
         let (queue, unfinished) = (options.queue, options.unfinished);
         let feed = options.feed.take();
+        let shares = std::mem::take(&mut options.shares);
         let others_believed = others.iter_mut().map(|other| other.estimate.take());
         let believed: Vec<_> = [options.estimate.take()]
             .into_iter()
@@ -77,6 +78,7 @@ impl Thread {
             discards_to_zeroes: devices.iter().all(|device| device.discards_to_zeroes()),
             made,
             exports,
+            shares,
             config,
             members: (devices.iter())
                 .map(|device| device.geometry().capacity)
@@ -108,7 +110,7 @@ impl Thread {
         let stations = stations.collect();
         Ok(Thread {
             core,
-            live: Live::new(shared, stations, unfinished, feed),
+            live: Live::new(shared, stations, unfinished, feed).sharing(),
             chosen,
             log_flushed: Time::ZERO,
             steps: 0,

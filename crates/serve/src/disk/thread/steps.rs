@@ -98,10 +98,16 @@ impl Steps {
     /// one step and does not have to wait.
     #[inline]
     pub fn admit(&mut self, submission: Submission) -> Option<Submission> {
-        match self.is_idle() && !self.takes_steps(&submission) {
+        match self.passes(&submission) {
             true => Some(submission),
             false => self.admit_late(submission),
         }
+    }
+
+    /// Returns true if a request takes one step and does not have to wait.
+    #[inline]
+    pub fn passes(&self, submission: &Submission) -> bool {
+        self.is_idle() && !self.takes_steps(submission)
     }
 
     #[cold]

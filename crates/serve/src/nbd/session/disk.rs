@@ -54,9 +54,9 @@ impl Session {
             cut,
             flags,
             origin: Origin {
+                process: self.terms.client,
                 program: self.terms.export.program,
                 export: self.terms.export.number,
-                ..Origin::default()
             },
             class: self.terms.export.class,
             arrived: self.now,
