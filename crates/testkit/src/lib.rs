@@ -1,5 +1,5 @@
 //! Test helpers of the other crates: strategies for arrivals, checkers of the promises that a policy makes, texts of
-//! every policy, toy disks and toy policies. [`data`] finds the folder of recorded data. Broken policies try the
+//! every policy, toy disks and toy policies. [`data()`] finds the folder of recorded data. Broken policies try the
 //! checkers, which must catch them.
 //!
 //! A product crate may depend on it in its tests only.
