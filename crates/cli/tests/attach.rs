@@ -1,4 +1,4 @@
-//! `headtime attach` and `headtime detach`, with file systems on what they make.
+//! `headtime attach` and `headtime detach`, with file systems on the attached disks.
 
 #![cfg(feature = "fuse")]
 #![allow(
@@ -87,7 +87,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         for directory in ["data", "other", "disks"] {
-            // Only empty ones: what is mounted must not be emptied.
+            // Only empty directories are removed, since a mounted file system must not be emptied.
             let _ = fs::remove_dir(self.0.join(directory));
         }
         for file in ["disks.toml", "store"] {
@@ -128,13 +128,13 @@ impl Attached {
         panic!("{arguments:?}: {:?}: {said}", server.wait());
     }
 
-    /// Waits for the end; what it said.
+    /// Waits for the server's end. Returns its output.
     fn end(self) -> Output {
         self.server.wait_with_output().expect("is waited for")
     }
 }
 
-/// What is mounted, and the loop devices on it.
+/// Mounts and loop devices that are left in a place.
 fn left(place: &Place) -> Vec<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("/proc");
     let here = place.0.to_str().expect("is UTF-8");
@@ -193,11 +193,11 @@ fn a_file_system_from_mkfs_to_detach() {
     assert!(ended.status.success(), "{}", text(&ended.stderr));
     assert_eq!(left(&place), [""; 0]);
 
-    // What was written is in the store.
+    // The store has the written files.
     let again = Attached::begin(&[&config, &disks, "--loop"]);
     run("mount", &["-o", "ro", &again.devices[0], &data]);
     run("diff", &["-r", sources, &format!("{data}/src")]);
-    // By force it goes as it is.
+    // With force the server is detached despite the mount.
     let detached = headtime(&["detach", &disks, "--force"]);
     assert!(detached.status.success(), "{}", text(&detached.stderr));
     assert!(again.end().status.success());
@@ -260,7 +260,7 @@ fn a_signal_waits_for_who_uses_it() {
     run("mount", &[&first, &data]);
     let pid = attached.server.id().to_string();
     run("kill", &["-TERM", &pid]);
-    // It says so before it waits.
+    // The message comes before the wait.
     let stderr = attached.server.stderr.take().expect("piped");
     let mut lines = BufReader::new(stderr).lines().map_while(Result::ok);
     let waits = lines.find(|line| line.contains("waiting"));
@@ -290,7 +290,7 @@ fn what_a_killed_server_leaves_is_cleared_away() {
     attached.server.kill().expect("is ours");
     attached.end();
     assert_ne!(left(&place), [""; 0]);
-    // A second server is told what is in the way.
+    // A second server is refused with a hint at the dead mount.
     let refused = headtime(&["attach", &config, &disks]);
     assert_eq!(refused.status.code(), Some(4));
     let said = text(&refused.stderr);
@@ -300,7 +300,7 @@ fn what_a_killed_server_leaves_is_cleared_away() {
     let cleared = headtime(&["detach", &disks, "--force"]);
     assert!(cleared.status.success(), "{}", text(&cleared.stderr));
     assert_eq!(left(&place), [""; 0]);
-    // What was flushed before is there, and the journal puts the rest right.
+    // Flushed data are there, and the journal repairs the file system.
     let again = Attached::begin(&[&config, &disks, "--loop"]);
     run("mount", &[&again.devices[0], &data]);
     let synced = fs::read(format!("{data}/synced")).expect("is there");
@@ -373,7 +373,7 @@ fn what_is_attached_is_not_served_or_attached_as_well() {
     assert_eq!(left(&place), [""; 0]);
 }
 
-/// What is in a directory could not be seen while disks are mounted there.
+/// Files in a directory would be hidden while disks are mounted there.
 #[test]
 fn a_directory_that_is_not_empty_is_refused() {
     let place = Place::new("not-empty");
@@ -393,7 +393,7 @@ fn a_directory_that_is_not_empty_is_refused() {
     assert!(!Path::new(&store).exists(), "nothing is made");
     assert_eq!(fs::read_to_string(&hidden).expect("is there"), "kept");
     fs::remove_file(&hidden).expect("is there");
-    // Nor could the store, which is made only then.
+    // A store in the directory would be hidden, too. Only the start would create it.
     let within = fs::read_to_string(&config).expect("is there");
     fs::write(&config, within.replace(&store, &hidden)).expect("is written");
     let said = refused();
@@ -424,7 +424,7 @@ fn disks_are_attached_and_flushed_if_nothing_can_be_printed() {
     let (config, disks) = (place.config(), place.path("disks"));
     let first = format!("{disks}/first");
     let full = || File::options().write(true).open("/dev/full").expect("is");
-    // Who holds the other end never reads, and there is no room.
+    // The reader at the other end never reads, and the pipe is full.
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     rustix::io::ioctl_fionbio(&writer, true).expect("a pipe");
     while writer.write(&[b'x'; 4096]).is_ok() {}

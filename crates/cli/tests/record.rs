@@ -1,5 +1,5 @@
-//! `headtime trace record` on a loop device, from the command line to a replay. Takes root, tracefs and
-//! losetup; says so and passes where one of them is missing.
+//! `headtime trace record` on a loop device, from the command line to a replay. The tests need root, tracefs and
+//! losetup. Without these they print a message and pass.
 
 use headtime_testkit::Folder;
 use headtime_testkit::recorded::{Loop, instances};
@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 
 const HEADTIME: &str = env!("CARGO_BIN_EXE_headtime");
 
-/// Records while `dd` reads, until the signal; what it wrote, and what it said. `None` without tracefs.
+/// Records reads of `dd` until the signal. Returns the process of `dd` and the messages of the recording. `None`
+/// without tracefs.
 fn record(disk: &Loop, signal: &str, out: &Path) -> Option<(u32, String)> {
     let mut recording = Command::new(HEADTIME)
         .args(["trace", "record"])

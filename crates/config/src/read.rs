@@ -633,7 +633,7 @@ enum Entry<'a> {
     Value(&'a Node),
     /// No value: the key's type is to describe the value that it expects.
     Asked,
-    /// The same table again, for a part of the struct.
+    /// Another reading of the same table, for a part of the struct.
     Part,
 }
 

@@ -1,7 +1,7 @@
-//! Commands through a drive: submission, what happens in between, completion.
+//! Commands through a drive: submission, events in between, completion.
 //!
-//! The addresses and sizes are those of a random workload of 4 to 32 KiB, two thirds reads; the
-//! drive is the validated Atlas 10K, at the depth and with the firmware policy of each case.
+//! The addresses and sizes come from a random workload of 4 to 32 KiB, two thirds reads. The drive is the validated
+//! Atlas 10K, at the depth and with the firmware policy of each case.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use headtime_disk::profile::{FirmwarePolicy, by_name};
@@ -31,7 +31,7 @@ fn commands() -> Vec<Command> {
         .collect()
 }
 
-/// Runs the commands with `depth` of them in the drive; `pause` before each submission.
+/// Runs the commands at `depth`, with `pause` before each submission.
 fn run(mut drive: Drive, commands: &[Command], depth: usize, pause: Nanos) -> Time {
     let mut now = Time::ZERO;
     let mut waiting = commands.iter();

@@ -1,5 +1,5 @@
-//! What finding a sector and predicting an access cost, on an old drive with slips, on one that
-//! spares in ranges, and on a present-day one.
+//! Cost of finding a sector and of predicting an access. The drives are an old drive with slips, a drive that spares
+//! in ranges, and a present-day drive.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use headtime_disk::{Model, profile};

@@ -26,6 +26,9 @@ pub(crate) use lookup::{ReadLookup, WriteLookup};
 pub(crate) use segment::{Segment, SegmentId, State};
 
 /// All segments of a drive.
+///
+/// Invariants: `empty` is the number of empty segments; `dirty` is the number of segments that are dirty or being
+/// written, and at most the profile's `write_segments`; `clock` is the largest `used` of a segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     segments: Vec<Segment>,

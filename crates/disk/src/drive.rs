@@ -77,6 +77,9 @@ struct InFlight {
 }
 
 /// A simulated disk.
+///
+/// Invariants: times of `planned` descend, and times of `finished` ascend; `free_slots` has the indices of the slots
+/// without a command; `now` never falls.
 #[derive(Clone, Debug)]
 pub struct Drive {
     profile: Profile,

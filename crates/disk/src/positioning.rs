@@ -32,6 +32,9 @@ use std::sync::Arc;
 ///
 /// The model's platter is at angle zero at time zero. A live scheduler shifts its clock
 /// accordingly. Predictions follow the profile, not the drive: give a policy a profile of its own.
+///
+/// Invariant: the last value of `reads`, `writes`, `waiting` and `buffered`, for an unknown last operation, is at
+/// least each of the others.
 #[derive(Clone, Debug)]
 pub struct Model {
     profile: Profile,

@@ -18,7 +18,7 @@ fn mb(megabytes: f64) -> u64 {
     (megabytes * MB) as u64
 }
 
-/// What a product page has: capacity, speed, average seek, outer rate, buffer.
+/// Values of a product page: capacity, speed, average seek, outer rate, buffer.
 fn short(gb: u64, rpm: f64, seek: f64, rate: f64, cache_mb: u64) -> Datasheet {
     Datasheet {
         name: "sheet".to_owned(),
@@ -120,7 +120,7 @@ fn check(sheet: &Datasheet) -> Result<Profile, TestCaseError> {
     prop_assert_eq!(layout.capacity().get(), sectors);
     prop_assert!(sheet.heads.is_none_or(|heads| heads == geometry.heads));
     prop_assert_eq!(profile.rotation.rpm, sheet.rpm);
-    // As much as the cache of the sheet, less a sector of the medium in each segment.
+    // The buffer is as large as on the sheet, less at most a sector of the medium in each segment.
     let cache = u64::from(profile.cache.segments) * u64::from(profile.cache.segment_sectors);
     let cache = cache * u64::from(geometry.sector_bytes);
     let lost = u64::from(profile.cache.segments) * u64::from(geometry.physical_sector_bytes);
@@ -362,15 +362,15 @@ fn a_sheet_that_no_drive_has_is_an_error_with_item_value_and_what_is_allowed() {
         |sheet| sheet.name = "A b".to_owned(),
         "name: `A b` is not allowed; allowed is lower-case letters, digits, hyphens and points",
     );
-    // What is called allowed is.
+    // The value that the message permits is permitted.
     let mut least = short(3, 7200.0, 8.9, 6.41, 16);
     assert!(least.profile().is_ok());
     least.rate = mb(6.3);
     assert!(least.profile().is_err());
 }
 
-/// What a drive does: random reads of 4 KiB a second at depth 1 and 32, MB/s of 128 KiB reads in sequence at both ends.
-/// Means of five seeds.
+/// Rates of a drive: random reads of 4 KiB a second at depth 1 and 32, and MB/s of sequential 128 KiB reads at both
+/// ends. Each rate is the mean of five seeds.
 fn measures(profile: &Profile) -> [f64; 4] {
     let per = |bytes: u64| bytes / u64::from(profile.geometry.sector_bytes);
     let capacity = profile.geometry.capacity.get();
@@ -400,7 +400,7 @@ fn measures(profile: &Profile) -> [f64; 4] {
     ]
 }
 
-/// How long the reads take with `depth` of them in the drive.
+/// Duration of the reads with `depth` of them in the drive.
 fn seconds(profile: &Profile, depth: u32, starts: &[u64], len: u64, seed: u64) -> f64 {
     let mut drive = Drive::new(profile, seed);
     let mut now = Time::ZERO;
@@ -430,8 +430,8 @@ fn seconds(profile: &Profile, depth: u32, starts: &[u64], len: u64, seed: u64) -
 
 type WithLimits = (Datasheet, [f64; 4]);
 
-/// The shipped profile of a drive, and two sheets of it: what a product page has, and what a manual has beside. With each by
-/// how much its profile may differ from the shipped one, in percent, for each of [`measures`].
+/// The shipped profile of a drive with two sheets: values of a product page, and values of a manual. Each sheet has
+/// limits in percent on the difference between its profile and the shipped one, for each of [`measures`].
 fn drives() -> [(Profile, [WithLimits; 2]); 3] {
     let shipped = |name: &str| by_name(name).unwrap();
     let wd = short(500, 7200.0, 8.9, 94.5, 16);

@@ -9,7 +9,7 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 use std::fmt::Write;
 
-/// What to do: operation, first sector, sectors, milliseconds of thinking before it.
+/// A step: operation, first sector, number of sectors, and think time in milliseconds before it.
 type Step = (char, u64, u64, u64);
 
 fn ms(nanos: Nanos) -> f64 {

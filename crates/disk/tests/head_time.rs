@@ -7,8 +7,8 @@ use headtime_units::{Extent, Nanos, Time};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
-/// A drive without noise and write cache, and a fast bus. It keeps to the order of its commands, or chooses among those that
-/// wait and fetches their data before. It reads `ahead` or not.
+/// A drive without noise and write cache, with a fast bus. It keeps to the order of its commands, or chooses among
+/// waiting commands and fetches their data early. With `ahead` it reads ahead.
 fn drive(name: &str, policy: profile::FirmwarePolicy, ahead: bool) -> Profile {
     let shipped = profile::by_name(name).expect("shipped");
     let changed = shipped.with(|spec| {
@@ -27,7 +27,8 @@ fn drive(name: &str, policy: profile::FirmwarePolicy, ahead: bool) -> Profile {
     changed.expect("it can be")
 }
 
-/// What a tracker says of random requests of up to `largest` sectors, `reads` of ten of them reads, `depth` of them in the drive.
+/// A tracker's errors on random requests of up to `largest` sectors. Of ten requests `reads` are reads, and the drive
+/// has `depth` at a time.
 fn errors(profile: &Profile, depth: usize, reads: u64, largest: u64) -> Vec<(i64, Surprise)> {
     let mut drive = Drive::new(profile, 1);
     let mut tracker = Tracker::new(Model::new(profile));
@@ -90,9 +91,9 @@ fn head_times_are_predicted_to_the_microsecond_and_with_reading_ahead_nearly_all
                 let case = format!(
                     "{name}, depth {depth}, {reads} reads of ten, {policy:?}, ahead: {ahead}"
                 );
-                // What a drive has read ahead when a command comes late is not predicted, nor what the buffer then has.
-                // A write that takes sectors as they come ends by where the head lands, so by when it has left: a miss there
-                // shows, if by a sector or two.
+                // The tracker does not predict read-ahead before late commands, nor the hits that follow. A write
+                // that takes sectors as they come ends by the place at which the head lands, and so by its time of
+                // departure. An error there shows, even by a sector or two.
                 let most = match (ahead, policy == by_position) {
                     (true, true) => (60, 5),
                     (true, false) => (40, 5),
@@ -107,7 +108,7 @@ fn head_times_are_predicted_to_the_microsecond_and_with_reading_ahead_nearly_all
     }
 }
 
-/// A read of a good part of a track often begins in the middle. What the drive must read behind it then comes when the rest of it has
+/// A read of a large part of a track often begins in the middle. Sectors after it pass when the rest of the track has
 /// passed once more.
 #[test]
 fn the_head_times_of_long_reads_are_predicted() {
@@ -126,24 +127,24 @@ fn the_head_times_of_long_reads_are_predicted() {
     }
 }
 
-/// What reads came to behind another read on a drive that writes back on its own.
+/// Counts of reads after another read, on a drive that writes back on its own.
 #[derive(Debug, Default)]
 struct WrittenBack {
-    /// Reads that came whole turns late while the drive wrote back, and the share within 50 us of the prediction.
+    /// Reads that came whole turns late while the drive wrote back, and the number within 50 us of the prediction.
     delayed: u64,
     predicted_delays: u64,
-    /// Reads behind one during which it wrote back, and those of them within 50 us of the prediction.
+    /// Reads after a read during which the drive wrote back, and the number within 50 us of the prediction.
     behind: u64,
     predicted: u64,
-    /// Reads right behind a write that ended in the buffer, with nothing written back meanwhile or before, and those of them within 50 us of the
-    /// prediction.
+    /// Reads directly after a buffered write, without writing back during or before them, and the number within 50 us
+    /// of the prediction.
     behind_write: u64,
     predicted_there: u64,
-    /// Reads that came turns late though it wrote nothing back since the answer before.
+    /// Reads that came turns late although the drive had written nothing back since the last answer.
     late_alone: u64,
 }
 
-/// Reads, and `writes` of ten commands writes that end in the buffer, `depth` of them in the drive.
+/// Counts for reads and buffered writes. Of ten commands `writes` are writes, and the drive has `depth` at a time.
 fn written_back(name: &str, depth: usize, writes: u64) -> WrittenBack {
     let profile = profile::by_name(name).expect("shipped");
     assert_eq!(profile.cache.write_back, WriteBack::Full);
@@ -158,7 +159,8 @@ fn written_back(name: &str, depth: usize, writes: u64) -> WrittenBack {
     let most = drive.capacity().get() - 64;
     let mut found = WrittenBack::default();
     let (mut now, mut tag, mut in_drive) = (Time::ZERO, 0, 0);
-    // Whether the command before was a read, and whether the drive wrote back during it; and whether it has since the last read.
+    // Destage time so far; true in `before` if the drive wrote back during the last read, `None` after a write;
+    // `since`: the drive has written back since the last read.
     let (mut back, mut before, mut since) = (Nanos::ZERO, None, false);
     while tag < 20_000 {
         while in_drive < depth {
@@ -236,8 +238,8 @@ fn a_read_that_waits_while_the_drive_writes_back_is_turns_late_and_the_next_is_p
     }
 }
 
-/// While a write goes to the buffer the arm stays, and the drive has room again when it has the data. One that is forced to the medium takes the arm
-/// there.
+/// While a write goes to the buffer the arm stays, and the drive has room again when it has the data. A forced write
+/// takes the arm to its place.
 #[test]
 fn a_write_to_the_buffer_is_soon_done_and_a_forced_one_takes_the_arm_along() {
     for name in ["wd5000aaks", "exos-x18", "barracuda-7200.10-160"] {
@@ -249,7 +251,8 @@ fn a_write_to_the_buffer_is_soon_done_and_a_forced_one_takes_the_arm_along() {
         let mut random = Pcg64::seed_from_u64(3);
         let most = drive.capacity().get() - 64;
         let mut now = Time::ZERO;
-        // Forced writes and reads behind them, and those of each within 50 us of the prediction, while nothing is written back.
+        // Forced writes and reads after them, each with the number within 50 us of the prediction, while the drive
+        // writes nothing back.
         let (mut forced_writes, mut behind, mut back) = ([0, 0], [0, 0], Nanos::ZERO);
         for tag in 0..400 {
             let (op, forced) = match tag % 4 {

@@ -1,4 +1,4 @@
-//! What a model says passes in a window, against each sector asked one by one.
+//! Sectors that a model reports as passing in a window, compared with each sector alone.
 
 use headtime_disk::Model;
 use headtime_disk::layout::Slot;
@@ -120,7 +120,7 @@ fn what_passes_on_drives_that_could_have_been_is_what_each_sector_says() {
     }
 }
 
-/// All addresses of a track pass in a turn, unless one is under the head at both ends of it.
+/// All addresses of a track pass in a turn, except an address that is under the head at both ends of the turn.
 #[test]
 fn in_a_turn_all_but_one_pass() {
     let model = Model::new(&profile::by_name("atlas10k").expect("shipped"));
@@ -296,7 +296,7 @@ fn the_parts_of_a_track_say_where_its_addresses_are() {
     }
 }
 
-/// What is read last is not the end of what the drive reads, unless the disk ends there.
+/// The drive reads on after a read, unless the disk ends there.
 #[test]
 fn the_head_is_busy_for_a_while_behind_a_read() {
     for model in several() {
@@ -315,7 +315,7 @@ fn the_head_is_busy_for_a_while_behind_a_read() {
             if read.end() < Lba::ZERO + model.layout().capacity() {
                 assert!(done.head.free >= end + model.lingers(), "{read}");
             }
-            // As many as follow on the track.
+            // A read of several sectors up to the end of the track.
             let len = 1 + random.next_u64() % (here.end() - read.start).get();
             let read = Extent::new(read.start, Sectors::new(len));
             let done = model.follow(&head, head.free, read, Op::Read);

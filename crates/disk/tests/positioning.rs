@@ -1,4 +1,4 @@
-//! A profile as a scheduler's belief: what it predicts is what the mechanics do.
+//! A profile as the assumed profile of a scheduler. Predictions equal the times of the mechanics.
 
 use headtime_disk::layout::Slot;
 use headtime_disk::profile::{
@@ -19,7 +19,7 @@ fn models() -> &'static [Model] {
     })
 }
 
-/// The same drives with neither overheads nor a bus.
+/// The drives without overheads and without a bus.
 fn bare() -> &'static [Model] {
     static MODELS: OnceLock<Vec<Model>> = OnceLock::new();
     MODELS.get_or_init(|| {
@@ -42,7 +42,7 @@ fn extent(model: &Model, at: Index, len: u64) -> Extent {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Without overheads, predicted seek and rotation are those of the access that follows.
+    /// Without overheads, predicted seek and rotation equal the times of the next access.
     #[test]
     fn a_prediction_is_the_time_of_the_access(
         drive in 0..7_usize,
@@ -82,7 +82,7 @@ proptest! {
         check_bounds(model, at, op)?;
     }
 
-    /// Nor where sectors are remapped, and the addresses are among those, or next to them.
+    /// The bound holds for remapped sectors and their neighbours, too.
     #[test]
     fn nor_is_one_of_remapped_sectors(
         drive in any::<Index>(),
@@ -208,18 +208,18 @@ const TARGETS: [(Target, &str); 3] = [
     (Target::SameTrack, "same track"),
 ];
 
-/// How many predictions were made, and how many were right.
+/// Number of predictions, and numbers of correct ones.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     all: u32,
     close: u32,
-    /// Without knowing whether the last command read.
+    /// Correct predictions if the kind of the last command is unknown.
     close_blind: u32,
-    /// So, and not early: early by more than that, the head misses the sector.
+    /// As `close_blind`, or late. If a prediction is too early, the head misses the sector.
     not_early_blind: u32,
 }
 
-/// The predictions that are within 50 us, which is what Lumb, Schindler and Ganger count.
+/// Largest error of a correct prediction. Lumb, Schindler and Ganger count predictions within 50 us.
 const CLOSE: Nanos = Nanos::from_micros(50);
 
 impl Tally {
@@ -255,7 +255,7 @@ fn run(drive: &mut Drive, now: Time, command: Command) -> Completion {
     }
 }
 
-/// From submission until the head began to transfer, turns lost on the way included.
+/// Time from submission to the beginning of the transfer, including lost turns.
 fn positioning(drive: &mut Drive, now: Time, command: Command, done: &Completion) -> Nanos {
     let parts = done.breakdown;
     if done.hit != Hit::Buffered {
@@ -271,7 +271,7 @@ fn positioning(drive: &mut Drive, now: Time, command: Command, done: &Completion
     end - now - Nanos::from_nanos(turn / u64::from(run.sectors_per_track))
 }
 
-/// Random 4 KiB commands one at a time, and how well the time until the head is there is predicted.
+/// Random 4 KiB commands one at a time, with tallies of the predicted times until the head is there.
 fn predictions(profile: &Profile, think_ms: u64) -> [[Tally; 2]; 3] {
     let model = Model::new(profile);
     let layout = model.layout();
@@ -346,7 +346,7 @@ fn predictions(profile: &Profile, think_ms: u64) -> [[Tally; 2]; 3] {
     tallies
 }
 
-/// Shares of the tallies, as a table, for the least of what `counts` accepts.
+/// Prints shares of the tallies as a table. Returns the lowest share that `counts` accepts.
 fn least(
     title: &str,
     tallies: [[Tally; 2]; 3],
@@ -376,9 +376,9 @@ fn least(
 /// Outside of drives, 97.5 % and 99.3 % of the predictions were within 50 us (Lumb, Schindler,
 /// Ganger, FAST 2002, section 4.3).
 ///
-/// Near targets are held to it without reading ahead, since that moves the head in a way that depends
-/// on how long ago the last command was: the head that still reads on the track is sooner ready than
-/// predicted (a turn, if that decides), the head that has gone on to another track is later.
+/// Near targets must reach this share without reading ahead, since the effect of reading ahead depends on the time
+/// since the last command. A head that still reads on the track is ready earlier than predicted, by a turn if that
+/// decides. A head that has gone on to another track is ready later.
 #[test]
 fn most_predictions_are_the_time_of_the_drive() {
     println!("percent within 50 us, last operation known, unknown; of the latter, not too early");
@@ -399,7 +399,7 @@ fn most_predictions_are_the_time_of_the_drive() {
             let share = least(&title, tallies, |tally| tally.close, far);
             assert!(share >= 97.0, "{title}: {share:.1} %");
             if think_ms == 0 {
-                // What a scheduler does: the next command follows at once.
+                // The scheduler's usual case: the next command follows at once.
                 let share = least(&title, tallies, |tally| tally.not_early_blind, |_, _| true);
                 assert!(share >= 97.0, "{title}, not early: {share:.1} %");
                 let written = |_, op| op == Op::Write;

@@ -40,11 +40,11 @@ impl Default for Choice {
 /// A drive read from parameter files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import {
-    /// The drive. Its name comes from the name of the file, its model from the name of the disk.
+    /// The drive. The file's name gives the drive's name, and the disk's name gives the model.
     pub profile: Profile,
-    /// What was read but not as it stands, for people.
+    /// Notes for people on parameters that the profile has in another form or not at all.
     pub notes: Vec<String>,
-    /// Where the files contradict themselves, and which side is believed, for people.
+    /// Warnings for people on contradictions in the files, each with the side that the importer believes.
     pub warnings: Vec<String>,
 }
 
@@ -205,8 +205,8 @@ impl Run<'_> {
         }
     }
 
-    /// What the buses and controllers between disk and host add up to: as data pass through all of
-    /// them at once, the slowest counts.
+    /// Sums up the buses and controllers between disk and host. Data pass through all of them at once, so the slowest
+    /// counts.
     fn bus(&mut self, path: &[String]) -> Result<BusSpec, ImportError> {
         let mut spec = BusSpec::default();
         let (mut buses, mut found) = (0, Findings::default());
@@ -358,8 +358,8 @@ impl Run<'_> {
         })
     }
 
-    /// What of the block count and of the room of the layout is believed: the lesser. DiskSim itself
-    /// goes by the room, which is more than the drive had on most of its files.
+    /// Returns the lesser of the block count and the layout's room. DiskSim itself uses the room, which is more than
+    /// the drive had on most of its files.
     fn capacity(
         &mut self,
         model: &Fields,

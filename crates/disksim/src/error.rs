@@ -20,7 +20,7 @@ pub enum ImportError {
         file: String,
         /// The line, from 1.
         line: usize,
-        /// What was found and what was expected.
+        /// The finding and the expected text.
         message: String,
     },
     /// A parameter that is missing, unknown, out of range or of a kind that is not supported.
@@ -30,7 +30,7 @@ pub enum ImportError {
         /// The line of the parameter, or of the block that lacks it.
         line: usize,
         key: String,
-        /// What is wrong, and what is allowed.
+        /// The fault, and the allowed values.
         message: String,
     },
     /// Parameters that are each in order, but not together.
@@ -38,7 +38,7 @@ pub enum ImportError {
     Profile {
         /// The file of the model.
         file: String,
-        /// What does not fit, in the terms of the profile.
+        /// The contradiction, in the terms of the profile.
         source: Box<ProfileError>,
     },
 }

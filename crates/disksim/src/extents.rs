@@ -16,7 +16,7 @@ use crate::zones::{skew, skew_units};
 use headtime_disk::profile::{LayoutSpec, MapPart, MapRemap, MapSpec, Skew, SpareTrack, Strip};
 use std::collections::BTreeSet;
 
-/// How many extents may be elsewhere before a track goes on: as many as real tracks have bad sectors.
+/// Number of extents elsewhere after which a track may still go on: as many as real tracks have bad sectors.
 const DETOUR: usize = 16;
 
 struct Zone {
@@ -176,13 +176,13 @@ fn extents(file: &str, text: &str) -> Result<Vec<Extent>, ImportError> {
     Ok(extents)
 }
 
-/// A track that addresses run over, as opposed to one that holds what was moved there.
+/// A track that addresses run over. Other tracks hold moved sectors.
 struct Home {
     track: (u32, u16),
-    /// Places before it.
+    /// Number of places on earlier tracks.
     places: u64,
     first_slot: u32,
-    /// The slot behind the last one that has a place.
+    /// The slot after the last slot with a place.
     next: u32,
     slots: u32,
     offset: f64,
@@ -194,7 +194,7 @@ impl Home {
     }
 }
 
-/// Sectors on the track of the first extent ahead, as far as to look.
+/// Number of sectors on the track of the first extent ahead, among the next [`DETOUR`] extents.
 fn sectors_near(ahead: &[Extent]) -> u32 {
     let near = ahead.iter().take(DETOUR);
     let here = near.filter(|extent| extent.track == ahead[0].track);
@@ -223,7 +223,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Tells tracks that addresses run over, in their order, from slots that hold what was moved.
+    /// Separates tracks that addresses run over, in their order, from slots that hold moved sectors.
     fn build(&mut self, extents: &[Extent]) -> Result<(), ImportError> {
         let mut home: Option<Home> = None;
         let mut ahead = extents;
@@ -258,7 +258,8 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// Moves what was to be next on a track, if the extents ahead say so; how many of them hold it.
+    /// Moves the sectors that were due next on a track, if the extents ahead hold them. Returns the number of these
+    /// extents.
     fn move_from(&mut self, home: &mut Home, ahead: &[Extent]) -> Result<usize, ImportError> {
         let mut near = ahead.iter().take(DETOUR);
         let back = near.position(|extent| home.goes_on_with(extent));
@@ -281,8 +282,8 @@ impl Builder<'_> {
         Ok(moved.len())
     }
 
-    /// How many extents hold what was to be at the front of a track, which goes on where they end and
-    /// has more sectors than they.
+    /// Number of extents that hold sectors from the front of a track. The track goes on at the end of these extents
+    /// and has more sectors than they have.
     fn moved_in_front(&self, ahead: &[Extent]) -> usize {
         let mut places = 0;
         for (moved, extent) in ahead.iter().take(DETOUR).enumerate() {
@@ -300,8 +301,8 @@ impl Builder<'_> {
         0
     }
 
-    /// Returns true if the extent ahead holds what was to be at the end of a track: few sectors, on a
-    /// track that the next addresses are not on either.
+    /// Returns true if the extent ahead holds sectors from the end of a track. There are few of these, on a track
+    /// that the next addresses are not on either.
     fn is_moved(&self, home: &Home, ahead: &[Extent]) -> bool {
         let is_short = sectors_near(ahead) < home.slots / 2;
         self.homes.contains(&ahead[0].track) || is_short && self.moved_in_front(ahead) == 0
@@ -360,7 +361,7 @@ impl Builder<'_> {
         })
     }
 
-    /// Goes on on a track, over what is slipped.
+    /// Continues on a track, over slipped slots.
     fn go_on(&mut self, home: &mut Home, extent: &Extent) -> Result<(), ImportError> {
         self.slots(extent)?;
         let slipped = extent.slot - home.next;

@@ -53,11 +53,10 @@ impl<'a> Fields<'a> {
         self.known.borrow_mut().extend(keys);
     }
 
-    /// Says which parameters nobody asked for.
+    /// Reports the parameters that no reader asked for.
     ///
-    /// One that differs little from a parameter that the block lacks was meant to be that, and is an
-    /// error: what the block says would be lost. Others are of another version of the simulator, and do
-    /// no harm.
+    /// A parameter with almost the name of a missing one is an error: the importer would lose the value that the
+    /// block meant. Other unknown parameters belong to another version of the simulator, and do no harm.
     pub(crate) fn finish(&self, found: &mut Findings) -> Result<(), ImportError> {
         let known = self.known.borrow();
         for param in &self.block.params {
@@ -270,7 +269,7 @@ impl Entry {
         }
     }
 
-    /// The item, or what it is in place of a single value.
+    /// The item's text or, without a single value, the name of its kind.
     pub(crate) fn text(&self) -> &str {
         match &self.value {
             Value::Text(text) => text,

@@ -8,12 +8,12 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// What was read but not as it stands.
+    /// Notes a parameter that the profile has in another form or not at all.
     pub(crate) fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
     }
 
-    /// Where files say two things, and which was believed.
+    /// Notes a contradiction, and the side that the importer believes.
     pub(crate) fn warn(&mut self, warning: impl Into<String>) {
         self.warnings.push(warning.into());
     }

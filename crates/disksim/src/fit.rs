@@ -21,7 +21,7 @@ pub(crate) fn fit(spec: &mut Spec, found: &mut Findings) {
                 "zone {index}: {dropped} slips have no spare to slip into and were left out"
             ));
         }
-        // After the slips, which decide what is spare.
+        // Remaps come after slips, since slips decide which places are spare.
         let zone = &spec.layout.zones[index];
         let remaps = fitting_remaps(spec, zone);
         let dropped = zone.remaps.len() - remaps.len();
@@ -34,7 +34,7 @@ pub(crate) fn fit(spec: &mut Spec, found: &mut Findings) {
     }
 }
 
-/// Leaves out what the buffer cannot do as it is; says so in the notes.
+/// Adapts values that the buffer model cannot have, and notes each change.
 pub(crate) fn fit_cache(spec: &mut Spec, found: &mut Findings) {
     let cache = &mut spec.cache;
     let capacity = u32::try_from(spec.geometry.capacity.get()).unwrap_or(u32::MAX);
@@ -81,7 +81,7 @@ pub(crate) fn fit_cache(spec: &mut Spec, found: &mut Findings) {
     }
 }
 
-/// Places that slips and remaps can name, and how many of them share their spares.
+/// Number of places that slips and remaps can name, and number of places that share their spares.
 fn places(spec: &Spec, zone: &Zone) -> (u64, u64) {
     let heads = u64::from(spec.geometry.heads);
     let tracks = u64::from(zone.cylinders()) * heads;
@@ -121,7 +121,7 @@ fn fitting_remaps(spec: &Spec, zone: &Zone) -> Vec<(u64, u64)> {
         return zone.remaps.clone();
     }
     let is_spare = Layout::zone_spares(spec, zone);
-    // A spare place with a defect of its own cannot take what is moved.
+    // A spare place with a defect of its own cannot take a moved sector.
     let defects: BTreeSet<u64> = zone.remaps.iter().map(|pair| pair.0).collect();
     let mut taken = BTreeSet::new();
     let mut last = None;

@@ -1,11 +1,11 @@
 //! Reads DiskSim 4 parameter files.
 //!
-//! [`import`] takes the `.parv` file of a run. The disk's parameters (`.diskspecs`), its model
-//! (`.model`) and its seek curve (`.seek`), which the files name, are looked for beside it. What can
-//! be imported is the DiskSim manual's `disksim_disk` with a `dm_disk` of layout `dm_layout_g1` (all
-//! mapping and sparing schemes), `dm_layout_g2` or `dm_layout_g4` and mechanics `dm_mech_g1`. Anything
-//! else is an error that names the file, the line and the key. The rest of a run (statistics,
-//! workload, arrays) says nothing about the drive and is passed over.
+//! [`import`] takes the `.parv` file of a run. The importer looks beside this file for the files that the run names:
+//! the disk's parameters (`.diskspecs`), model (`.model`) and seek curve (`.seek`). The importer reads the DiskSim
+//! manual's `disksim_disk` with a `dm_disk`. Mechanics `dm_mech_g1` and layouts `dm_layout_g1` (all mapping and
+//! sparing schemes), `dm_layout_g2` and `dm_layout_g4` are supported. Anything else is an error that names the file,
+//! the line and the key. The importer passes over the rest of a run (statistics, workload, arrays), which says
+//! nothing about the drive.
 //!
 //! The noise of the profile is off, as in DiskSim itself, whose random spindle speed does nothing.
 
@@ -78,8 +78,8 @@ pub fn import_text(
     convert::import(file, text, choice, beside)
 }
 
-/// Reads one parameter file for its form alone: blocks, keys and values, without looking at what
-/// they mean or at files that they name. For tests that feed it arbitrary text; it never panics.
+/// Reads one parameter file for its form alone: blocks, keys and values. The function ignores their meaning and the
+/// files that they name. Tests feed it arbitrary text; it never panics.
 ///
 /// # Errors
 ///

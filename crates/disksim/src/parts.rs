@@ -63,7 +63,7 @@ pub(crate) fn cache(fields: &Fields, found: &mut Findings) -> Result<CacheSpec, 
         write_low_water: fields.required_number("Low (write) water mark", 0.0, 1.0)?,
         read_high_water: fields.required_number("High (read) water mark", 0.0, 1.0)?,
         water_by_request: fields.flag("Set watermark by reqsize")?,
-        // What DiskSim does not have.
+        // DiskSim has no other keys of the buffer.
         ..CacheSpec::default()
     })
 }

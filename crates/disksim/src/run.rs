@@ -8,11 +8,11 @@ use std::path::Path;
 
 /// Files may name files that name files; real ones go two deep.
 const DEEPEST: usize = 8;
-/// Files that may be named in all, since one that is named twice at each depth multiplies; real runs
-/// name four.
+/// Largest number of files that may be named in all, since a file that is named twice at each depth multiplies. Real
+/// runs name four.
 const MOST_FILES: usize = 100;
 
-/// What the files of a run say.
+/// Contents of the files of a run.
 pub(crate) struct Run<'a> {
     beside: &'a mut dyn FnMut(&str) -> std::io::Result<String>,
     pub(crate) blocks: Vec<Block>,
@@ -20,9 +20,9 @@ pub(crate) struct Run<'a> {
     pub(crate) instances: BTreeMap<String, String>,
     pub(crate) topology: Vec<Tree>,
     pub(crate) found: Findings,
-    /// Files that were named and read.
+    /// Number of files that were named and read.
     files: usize,
-    /// Folders of those, as they were named: a file may name others from where it is itself.
+    /// Folders of the files read, as they were named. A file may name others relative to its own folder.
     folders: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes in a file and those that it names at its top level.
+    /// Reads a file, and the files that it names at its top level.
     pub(crate) fn load(&mut self, file: &str, text: &str) -> Result<(), ImportError> {
         self.load_at(file, text, 0)
     }
@@ -112,8 +112,8 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Adds a block. One whose kind is the name of an earlier block is like that one but for what it
-    /// gives itself; of two with the same name the first counts, as in DiskSim.
+    /// Adds a block. A block whose kind is the name of an earlier block takes the parameters that it lacks from that
+    /// block. Of two blocks with the same name the first counts, as in DiskSim.
     fn add(&mut self, mut block: Block) {
         if self.blocks.iter().any(|other| other.name == block.name) && !block.name.is_empty() {
             self.found.warn(format!(
@@ -133,7 +133,7 @@ impl<'a> Run<'a> {
         self.blocks.push(block);
     }
 
-    /// The same block with the files that it names in place of their names.
+    /// Returns the block with the contents of named files in place of their names.
     pub(crate) fn expanded(&mut self, block: Block) -> Result<Block, ImportError> {
         self.expanded_at(block, 0)
     }
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a file holds that stands for a value.
+    /// Reads the values of a file that stands for a value.
     fn values_of(
         &mut self,
         name: &str,
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
         line: usize,
         depth: usize,
     ) -> Result<Vec<Entry>, ImportError> {
-        // Blocks and lists count, too; no real file has so many of both.
+        // The depth also counts blocks and lists. No real file nests this deep.
         if depth >= DEEPEST {
             return Err(Run::too_deep(named_in, line));
         }

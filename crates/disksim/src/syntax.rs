@@ -124,7 +124,7 @@ pub(crate) fn parse_values(file: &str, text: &str) -> Result<Vec<Entry>, ImportE
     Ok(entries)
 }
 
-/// What stands at the top of a file.
+/// Reads the items at the top level of a file.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Vec<Item>, ImportError> {
     let mut parser = Parser::new(file, text);
     let mut items = Vec::new();

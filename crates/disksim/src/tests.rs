@@ -27,7 +27,7 @@ fn the_measured_drives_import_with_their_capacities() {
         let import = import(&data.join(format!("{name}.parv")), &Choice::default())
             .unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(import.notes, [""; 0], "{name}");
-        // The layouts have room for more than the drives offer, but for one of them.
+        // All layouts except one have more room than the drives offer.
         assert_eq!(import.warnings.len(), usize::from(room > blocks), "{name}");
         for warning in import.warnings {
             let words = format!(
@@ -138,7 +138,7 @@ dm_disk DRIVE_model {
 
 const SEEK: &str = "Seek distances measured: 3\n1, 1.00000\n4,\t2.0, 0.01\n9, 3.5\n";
 
-/// The files of a run, some of them changed.
+/// Files of a run. A test may change them.
 struct Files {
     run: String,
     specs: String,
@@ -585,7 +585,7 @@ fn notes_what_it_takes_differently() {
     );
 }
 
-/// What is unknown and like nothing that is missing is of another version; it does no harm.
+/// An unknown parameter that resembles no missing one belongs to another version of the simulator, and does no harm.
 #[test]
 fn unknown_parameters_that_replace_nothing_are_noted() {
     let notes = |from: &str, to: &str| Files::new().with(from, to).import().unwrap().notes;

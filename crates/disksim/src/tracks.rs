@@ -8,7 +8,7 @@ use headtime_disk::profile::{LayoutSpec, MapPart, MapRemap, MapSpec, SpareTrack,
 
 /// More places than any disk has.
 const MOST: i64 = 1 << 48;
-/// As far as cylinders go, up or down.
+/// Largest step in cylinders, up or down.
 const FARTHEST: i64 = 1 << 24;
 
 /// A track pattern: the first slot that holds a sector, the last one, and all there are.
@@ -19,10 +19,10 @@ struct Pattern {
     slots: u32,
 }
 
-/// Reads a `dm_layout_g4`: patterns of tracks, lists of tracks and of other lists of which the last is
-/// the disk, slips and remaps.
+/// Reads a `dm_layout_g4`: patterns of tracks, lists, slips and remaps. A list has tracks and other lists, and the
+/// last list is the disk.
 ///
-/// The form is that of DiskSim's code and files; its manual leaves out the angles and the head.
+/// The form follows DiskSim's code and files. The manual leaves out the angles and the head.
 pub(crate) fn layout(block: &Block, found: &mut Findings) -> Result<LayoutSpec, ImportError> {
     let fields = Fields::new(block);
     let patterns = patterns(fields.required_list("TP")?)?;
@@ -195,7 +195,7 @@ fn cut_last(groups: &mut [Vec<Strip>]) -> Option<u64> {
     (beyond > 0).then_some(beyond)
 }
 
-/// The groups that the last one is made of, each behind those that it names; or one that names itself.
+/// Groups of the last group, each after the groups that it names. The error is a group that contains itself.
 fn in_order(groups: Vec<Vec<Strip>>) -> Result<Vec<Vec<Strip>>, usize> {
     let named = |group: usize| {
         groups[group].iter().filter_map(|strip| match strip.of {

@@ -13,7 +13,7 @@ struct Scheme {
     slips_use_spares: bool,
 }
 
-/// A zone of a layout, where those of the whole layout matter to it.
+/// Values of the whole layout that matter to a zone.
 struct Context {
     heads: u16,
     scheme: Scheme,
@@ -74,7 +74,7 @@ fn scheme(fields: &Fields) -> Result<Scheme, ImportError> {
         8 => (Sparing::RangeEnd { cylinders: range }, true),
         9 => (Sparing::ZoneEnd, true),
         10 => (Sparing::ZoneEnd, false),
-        // 7, and 0: no spares, so that what was slipped makes the zone shorter all the same.
+        // Schemes 7 and 0 have no spares. With them, slips make the zone shorter.
         _ => (Sparing::DiskEnd, true),
     };
     Ok(Scheme {
@@ -84,7 +84,7 @@ fn scheme(fields: &Fields) -> Result<Scheme, ImportError> {
     })
 }
 
-/// Whether skews are parts of a turn; `None` if it is not said.
+/// True if skews are parts of a turn; `None` if the file gives no unit.
 pub(crate) fn skew_units(fields: &Fields) -> Result<Option<bool>, ImportError> {
     match fields.text("Skew units")? {
         None => Ok(None),

@@ -4,7 +4,7 @@ use headtime_disk::profile::{Trust, by_name};
 use headtime_disksim::{Choice, import};
 use std::path::Path;
 
-/// What the importer cannot know: shipped name, file, model, provenance.
+/// Values that the importer cannot know: shipped name, file, model, provenance.
 const MEASURED: [(&str, &str, &str, &str); 5] = [
     (
         "atlas10k",
@@ -63,8 +63,8 @@ const MEASURED: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-/// The shipped profiles of the measured drives are what the importer makes of their files, but for
-/// names and provenance. With `HEADTIME_BLESS` set, they are written anew.
+/// The shipped profiles of the measured drives equal the imported files, except for names and provenance. With
+/// `HEADTIME_BLESS` set, the test writes them anew.
 #[test]
 fn shipped_profiles_are_the_imported_ones() {
     let Some(files) = headtime_testkit::data("disksim-valid") else {

@@ -14,12 +14,11 @@ const DRIVES: [(&str, &str, f64, f64); 5] = [
     ("hp_c2247a", "hp-c2247a", 0.093, 0.0906),
 ];
 
-/// How much of DiskSim's demerit is accepted. The model is below it on every drive; this is the
-/// bound that it must never pass, whatever is stated.
+/// Largest accepted share of DiskSim's demerit. The model is below this bound on every drive, and must never pass it.
 const ACCEPTED: f64 = 1.10;
 
-/// How far the demerit may be from the stated one, in either direction, as a share of that. Enough
-/// for the rounding of the stated ones.
+/// Largest accepted distance from the stated demerit, as a share, in either direction. The distance allows for the
+/// rounding of the stated values.
 const UNSTATED: f64 = 0.02;
 
 fn check(name: &str, profile: &Profile, text: &str, disksim: f64, stated: f64) {

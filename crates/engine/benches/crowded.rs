@@ -1,12 +1,11 @@
-//! Many requests in each other's way: all come at once, and are served until none is left.
+//! Many requests in each other's way. All come at once, and the engine serves them to the last one.
 //!
-//! What is measured is the engine, with a drive that takes 32 commands and is done with the oldest after
-//! 100 us of its own time. The time for each request (of `n` per run) should grow with the logarithm of
-//! `n` and with what no longer fits the processor's caches, not with `n`.
+//! The benchmark measures the engine. The drive takes 32 commands and completes the oldest after 100 us of its own
+//! time. The time for each request (of `n` per run) should grow with the logarithm of `n` and with cache misses of
+//! the processor, not with `n`.
 //!
-//! In the second group the scheduler is another, and what waits behind overwrites of two blocks goes in
-//! front of as many reads elsewhere, which came later. In the third, as many processes as there are
-//! requests read one block.
+//! The second group varies the scheduler. Overwrites of two blocks wait for each other, and go before as many later
+//! reads elsewhere. In the third group as many processes as requests read one block.
 
 use criterion::{
     BenchmarkId, Criterion, SamplingMode, Throughput, criterion_group, criterion_main,
@@ -21,10 +20,10 @@ use std::sync::Arc;
 
 const DEPTH: u32 = 32;
 
-/// What is asked for: the operation, where, and how much.
+/// Operation, first sector and number of sectors.
 type Asked = (Op, u64, u64);
 
-/// The request of this number, of so many.
+/// Name, and a function from a request's number and the number of requests.
 type Shape = (&'static str, fn(u64, u64) -> Asked);
 
 const SHAPES: &[Shape] = &[
@@ -87,7 +86,7 @@ const SHAPES: &[Shape] = &[
     }),
 ];
 
-/// Lets so many requests come, serves them, and says how many commands that took.
+/// Sends the requests, serves them, and returns the number of commands.
 fn serve(scheduler: Box<dyn Scheduler>, processes: u32, asked: impl Iterator<Item = Asked>) -> u64 {
     let config = Config {
         depth: DEPTH,
@@ -139,7 +138,7 @@ fn poll(engine: &mut Engine, now: Time, in_drive: &mut VecDeque<DriveTag>) {
     }
 }
 
-/// What is known of the disk to those that ask.
+/// Model and curve of the disk for schedulers that use them.
 fn knowledge() -> Knowledge<Arc<ToyMechanics>> {
     let time = |octave: u64| Nanos::from_micros(500 + 500 * octave);
     let points = (0..28).map(|octave| (Sectors::new((1 << octave) - 1), time(octave)));
@@ -185,8 +184,8 @@ fn schedulers(c: &mut Criterion) {
         "stream",
         "sptf",
     ] {
-        // A read of its own is a place of its own, and each decision of SPTF looks at those that could
-        // be the nearest.
+        // Each read elsewhere has a place of its own, and each decision of SPTF looks at the places that could be
+        // nearest.
         let sizes: &[u64] = match text {
             "sptf" => &[1_000, 10_000],
             _ => &[1_000, 10_000, 100_000],

@@ -1,5 +1,5 @@
-//! What a gate costs a request: an engine of depth 32, a drive that completes its commands in any order, and as many
-//! requests more that wait. The price of a gate is its line less that of `depth=32`, the usual one.
+//! Cost of a gate for a request. The engine has depth 32, the drive completes its commands in any order, and as many
+//! more requests wait. The price of a gate is its line less the line of `depth=32`, the default gate.
 //!
 //! ```text
 //! cargo bench -p headtime-engine --bench gates

@@ -49,6 +49,9 @@ use std::collections::VecDeque;
 ///
 /// If a merged command fails, its parts are issued again alone, so that the error reaches only the request that caused
 /// it. If requests of a job had joined the command, the other parts go first.
+///
+/// Invariants: `in_flight` is the number of taken `tags`, and at most the configured depth; `depth` is at most
+/// `depth_ordered`; the first request of `behind_flush` has to flush; `now` never falls.
 #[derive(Debug)]
 pub struct Engine<S = Box<dyn Scheduler>> {
     shared: Shared,

@@ -152,6 +152,8 @@ pub enum Seen<'a> {
 }
 
 /// Counts of the engine's work so far.
+///
+/// Invariant: an engine's `finished` is at most `arrived`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Requests that arrived.

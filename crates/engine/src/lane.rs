@@ -63,6 +63,9 @@ impl Following {
 
 /// The requests of a lane. The lane's scheduler has the queued requests, which can merge. Chosen requests are staged
 /// until the gate takes them.
+///
+/// Invariants: `queued` equals the scheduler's count; `proposes` and `waits` describe the present scheduler;
+/// `youngest` never falls.
 #[derive(Debug)]
 pub(crate) struct Queue<S> {
     lane: Lane,

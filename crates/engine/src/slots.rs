@@ -22,6 +22,9 @@ pub(crate) enum Stage {
 }
 
 /// A live request.
+///
+/// Invariants: `own.tag` is the index of the slot; `whole` is `own.tag` unless the stage is `Part`; `last` of a
+/// request that is no part ends its chain of `next`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     /// The sender's name for the request.

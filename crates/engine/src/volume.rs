@@ -83,6 +83,9 @@ pub(crate) struct Volume {
 }
 
 /// State of a volume of several members, in addition to the engines.
+///
+/// Invariants: `wakes` and `polled` have an entry for each member; `told` is at most the number of held requests;
+/// `blocked` has the members of all `flushes` and of all held requests.
 struct Split {
     map: Box<dyn Map>,
     /// State of a mirror; `None` for other layouts.

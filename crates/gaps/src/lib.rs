@@ -76,6 +76,8 @@ struct Picked {
 /// fails with a medium error or a timeout, its blocks are wanted again and read one by one. A block that fails alone with a medium error
 /// counts as [unreadable](Freeblock::unreadable), and is not read until it is [wanted](Freeblock::want) again. After any other failure the
 /// blocks are wanted again.
+///
+/// Invariant: times of `tenths` never descend, and [`Time::NEVER`] stands for tenths that are not reached.
 pub struct Freeblock<P: Passing> {
     model: P,
     options: FreeblockOptions,

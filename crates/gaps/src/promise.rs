@@ -58,6 +58,8 @@ const CALM: (f64, f64) = (0.005, 500.0);
 const QUIET: Nanos = Nanos::from_secs(1);
 
 /// Controller that keeps the promises of a scan.
+///
+/// Invariants: `level` is in `LEVELS.1..=SHARE_MAX`; `share` is in `0.0..=SHARE_MAX`; `phases` are below 1.
 pub(super) struct Promise {
     promised: Promised,
     shadow: Shadow,

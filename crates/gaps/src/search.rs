@@ -179,6 +179,8 @@ impl<P: Passing> Search<'_, P> {
 }
 
 /// State of a search.
+///
+/// Invariant: `worth` is 0 if and only if there is no `best`.
 struct Hunt<'a, P: Passing> {
     search: &'a Search<'a, P>,
     gap: &'a Gap<P::Place>,

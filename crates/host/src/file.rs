@@ -19,6 +19,8 @@ struct Run {
 }
 
 /// A file's data.
+///
+/// Invariant: every page that is dirty or being written is in `busy`.
 #[derive(Debug)]
 pub(crate) struct Data {
     /// Cache number of the file's page 0.

@@ -12,6 +12,8 @@ pub(crate) const TURN: u32 = 1024;
 const LOOK_OFTEN: u32 = 8;
 
 /// The flusher, and the lists of dirty files and blocks.
+///
+/// Invariants: `background` is at most `limit`; `turn` is at most [`TURN`].
 #[derive(Debug)]
 pub(crate) struct WriteBack {
     pub asker: Asker,

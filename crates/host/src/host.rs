@@ -24,6 +24,8 @@ use std::num::NonZero;
 /// Processes, page cache and write-back above a disk: a [`Source`](headtime_workload::Source) of requests.
 ///
 /// Built by a [`HostBuilder`]. See the crate's page for the rules.
+///
+/// Invariants: `foreground` is at most `alive`; `links` has an entry for each process; `now` never falls.
 pub struct Host {
     pub(crate) spec: HostSpec,
     /// Sectors of a page.

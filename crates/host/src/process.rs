@@ -14,6 +14,8 @@ pub(crate) struct Asker {
 }
 
 /// A process and its progress through its steps.
+///
+/// Invariant: `ended` is set if and only if the phase is `Ended`.
 pub(crate) struct Process {
     pub origin: Origin,
     pub class: Class,

@@ -12,7 +12,7 @@ static COUNTING: dhat::Alloc = dhat::Alloc;
 
 const PAGES: u64 = 100_000;
 
-/// Reads, writes, metadata if there is any, and syncs, so many rounds of them.
+/// A number of rounds of reads, writes, metadata if any, and syncs.
 fn program(
     file: headtime_host::FileId,
     rounds: u64,
@@ -50,7 +50,7 @@ fn program(
     }
 }
 
-/// Allocations of a run of so many rounds in each of four processes, on a host or a cluster.
+/// Allocations of a run with this number of rounds in each of four processes, on a host or a cluster.
 fn allocations(rounds: u64, cluster: Option<ClusterSpec>) -> (u64, u64) {
     let disk = DiskSize {
         capacity: Sectors::new(1 << 24),

@@ -1,4 +1,4 @@
-//! Advice holds with other seeds and other values of assumed keys than those that it was made with.
+//! Advice also holds with seeds and values of assumed keys that it was not made with.
 
 use headtime_config::{Node, Place, Table, Value};
 use headtime_lab::advice::{Advice, MIXES, Pick, Question, Side, advise, scores, today};
@@ -10,7 +10,7 @@ use headtime_lab::stock::Stock;
 /// Drives whose queue, buffer and overheads are assumed.
 const DRIVES: [&str; 3] = ["exos-x18", "wd5000aaks", "4TB-5400"];
 
-/// Other values than those that an advice varies.
+/// Values that an advice does not vary.
 const OTHERS: [(&str, &str); 4] = [
     ("seed", "1001"),
     ("seed", "1002"),

@@ -1,4 +1,4 @@
-//! `docs/values.md` says what the catalogue of measured values says.
+//! `docs/values.md` agrees with the catalogue of measured values.
 //!
 //! With `HEADTIME_BLESS=1` in the environment the page is written anew instead of compared.
 

@@ -177,8 +177,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     })
 }
 
-/// Decodes the kernel's escapes for blanks in these fields, and in those of `/proc/swaps`: a backslash and
-/// three octal digits.
+/// Decodes the kernel's escapes for blanks in these fields and in `/proc/swaps`: a backslash and three octal digits.
 pub fn unescape(field: &[u8]) -> PathBuf {
     let mut plain = Vec::with_capacity(field.len());
     let mut rest = field;

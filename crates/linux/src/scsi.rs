@@ -1,4 +1,4 @@
-//! Look-ahead of SCSI disks, also those of SAS: the bit DRA (disable read-ahead) of the caching mode page.
+//! Look-ahead of SCSI and SAS disks: the bit DRA (disable read-ahead) of the caching mode page.
 //!
 //! MODE SENSE reads the page and the mask of changeable bits. MODE SELECT writes the page (SPC-4, sections 6.11 to 6.14 and 7.5; SBC-3,
 //! section 6.5.5). Only current values are changed, which a disk forgets when it loses its power. Saved values stay.

@@ -1,4 +1,4 @@
-//! Learns drives and prints a row for each: what was found, missed, wrong.
+//! Learns drives and prints a row for each: the keys found, missed and wrong.
 //!
 //! ```text
 //! survey NAME|FROM..TO ...       NAME: a shipped profile; FROM..TO: seeds of drives that could have been
@@ -16,7 +16,7 @@ use headtime_units::Nanos;
 
 /// Time of the drive's after which a drive is given up.
 const BUDGET: Nanos = Nanos::from_millis(180 * 60_000);
-/// The same, if all sectors are read.
+/// Time limit if all sectors are read.
 const LONG: Nanos = Nanos::from_secs(120 * 3_600);
 
 fn main() {
@@ -61,7 +61,7 @@ fn main() {
     }
 }
 
-/// A drive whose units and commands vary as those of drives do.
+/// A drive whose units and commands vary as on real drives.
 fn varied(truth: &Profile) -> Profile {
     let varied = |spec: &mut headtime_disk::Spec| {
         spec.noise.speed_ppm = 1_000;
@@ -72,7 +72,7 @@ fn varied(truth: &Profile) -> Profile {
     truth.with(varied).expect("a profile")
 }
 
-/// What a drive is, in short.
+/// Short description of a drive.
 fn what(truth: &Profile) -> String {
     let zones = &truth.layout.zones;
     let is = |yes: bool, word: &'static str| if yes { word } else { "" };
@@ -160,7 +160,7 @@ fn row(truth: &Profile, seed: u64, all: Option<Nanos>) -> String {
     )
 }
 
-/// How much of the disk was read for sectors that are elsewhere, and in which time.
+/// Share of the disk that was read for remapped sectors, and the time of this.
 fn combed(extraction: &Extraction) -> String {
     let Some(combing) = &extraction.remaps.combing else {
         return String::new();

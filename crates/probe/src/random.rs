@@ -15,7 +15,7 @@ impl Random {
 
     /// Draws an integer from 0 to `most`.
     ///
-    /// The number is the high half of a product. Its bias is below `most` / 2^64.
+    /// The number is the high half of a product, with a bias below `most` / 2^64.
     pub fn up_to(&mut self, most: u64) -> u64 {
         let product = u128::from(self.0.next_u64()) * (u128::from(most) + 1);
         (product >> 64) as u64

@@ -1,7 +1,7 @@
 //! Choice of the programs with windows of their own: U-Shape (SC'11), sections 3.2.1 and 4.4.
 //!
-//! If the seek to the data of others costs more than the wait for a program's next request, the program gets its own window.
-//! That wait is the *reuse distance*. Programs with longer waits share a window, so that the disks stay busy.
+//! If the seek to the data of others costs more than the wait for a program's next request, the program gets its own
+//! window. This wait is the *reuse distance*. Programs with longer waits share a window, so that the disks stay busy.
 
 use headtime_units::{Lba, Nanos, Time};
 

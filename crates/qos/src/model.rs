@@ -305,7 +305,7 @@ struct Together {
 const QUIET_EPOCHS: u32 = 10;
 
 impl Set {
-    /// Adds rows of a profile. Epochs of a server count together until they have enough requests. Their time is the program's
+    /// Adds rows of a profile. Epochs of a server count together until they have enough requests, with the program's
     /// time in all of these epochs. All samples that end in one epoch form a group.
     fn add(&mut self, rows: &[Row], service: Service, is_judged: bool) {
         let servers = rows.iter().map(|row| usize::from(row.server) + 1).max();

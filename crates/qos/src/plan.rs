@@ -371,9 +371,9 @@ impl Planner {
         }
     }
 
-    /// Lengths of the first windows: the demand of each goal, and equal parts of the rest for best effort. The paper's
-    /// lengths are inverse to the throughput. That rule sets a program that moves many bytes back by 2 s in the first two
-    /// periods.
+    /// Lengths of the first windows: the demand of each goal, and equal parts of the rest for best effort. The
+    /// paper's lengths are inverse to the throughput. With the paper's lengths, a program that moves many bytes is
+    /// set back by 2 s in the first two periods.
     fn initial(&self) -> impl Iterator<Item = Nanos> + use<> {
         let (period, least) = (self.planning.period, self.planning.least);
         let demands = self.programs[1..].iter().map(|program| {

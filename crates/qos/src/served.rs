@@ -160,7 +160,7 @@ impl Served {
         }
     }
 
-    /// True if the bound was derived from the rest of the run. Such a bound includes all losses so far.
+    /// True if the bound was derived from the rest of the run. A derived bound includes all losses so far.
     pub fn catches_up(&self) -> bool {
         self.goal.as_ref().is_some_and(|aim| aim.again)
     }

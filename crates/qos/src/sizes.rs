@@ -35,7 +35,7 @@ pub struct Demand {
     pub required: u64,
     /// Loss at the end of that period.
     pub lost: Nanos,
-    /// Part of `lost` that the plan of the next period repays. That plan was made before.
+    /// Part of `lost` that the next period repays, by a plan that was made before.
     pub repaying: Nanos,
     /// True if the lane must get a window, however short.
     pub must: bool,

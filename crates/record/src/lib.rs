@@ -108,10 +108,10 @@ pub enum Going {
 /// Results of a recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recording {
-    /// Requests that were submitted and completed during the recording. The first one begins at time zero.
-    /// Every request has its arrival, completion and process (the thread's number), and is for device 0.
-    /// The trace has the names of these threads. Addresses are those of the whole disk. Requests without
-    /// sectors are left out unless they are flushes, since a trace cannot hold them.
+    /// Requests that were submitted and completed during the recording. The first one begins at time zero. Every
+    /// request has its arrival, completion and process (the thread's number), and is for device 0. The trace has the
+    /// names of these threads. Addresses count from the start of the whole disk. Requests without sectors are left
+    /// out unless they are flushes, since a trace cannot hold them.
     pub trace: Trace,
     /// Requests that were submitted and did not complete before the end. They are not in the trace.
     pub unfinished: u64,

@@ -218,7 +218,7 @@ fn remove_stale(instances: &Path) {
     }
 }
 
-/// Returns true if a name is that of an instance whose process is gone. `started` returns the start time of a
+/// Returns true if a name belongs to an instance whose process is gone. `started` returns the start time of a
 /// process; `None` if no process has the number.
 fn is_stale(name: &str, started: impl Fn(u32) -> Option<u64>) -> bool {
     let Some(rest) = name.strip_prefix(PREFIX) else {

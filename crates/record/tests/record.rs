@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Runs one test at a time. Tests check for leftovers, and the load is that of one test.
+/// Runs one test at a time. Tests check for leftovers, and expect no other load.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -234,7 +234,7 @@ fn of_a_partition_only_its_own() {
     let outside = outside.join().expect("it works");
     recorder.step(Duration::ZERO).expect("it reads");
     let recording = recorder.finish().expect("it ends");
-    // Addresses are those of the disk.
+    // Addresses count from the start of the disk.
     let moved: Vec<Done> = through
         .iter()
         .map(|(thread, op, extent)| {

@@ -1,11 +1,10 @@
-//! What a decision costs: one insertion and one removal, with a constant number of requests pending.
+//! Cost of a decision: one insertion and one removal, with a constant number of pending requests.
 //!
-//! Addresses are random over the disk; the head moves to what was taken, and 4 ms pass. Positions
-//! are those of the synthetic disk of `testkit`, whose prediction is a table, a division and two
-//! multiplications.
+//! Addresses are random over the disk. The head moves to each taken request, and 4 ms pass. Positions come from the
+//! synthetic disk of `testkit`. A prediction of this disk is a table, a division and two multiplications.
 //!
-//! Of the policies that wait for processes: what a request costs from insertion to completion, with
-//! eight processes that read sequentially, one request each.
+//! For policies that wait for processes the cost is of a request from insertion to completion. Eight processes read
+//! sequentially, with one request each.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use headtime_sched::{
@@ -29,7 +28,7 @@ const POLICIES: [&str; 9] = [
     "sptf-sw60",
 ];
 
-/// Those that wait, for processes or for streams.
+/// Policies that wait, for processes or for streams.
 const WAITING: &[&str] = &[
     "anticipatory",
     "anticipatory:hz=1000",
@@ -139,9 +138,9 @@ fn knowledge() -> Knowledge<NoPositioning> {
 /// Processes that read sequentially, each one request at a time, 100 us after the one before.
 struct Readers {
     scheduler: Box<dyn Scheduler>,
-    /// Where each reads next.
+    /// Next address of each process.
     at: Vec<u64>,
-    /// Who is about to ask.
+    /// Process that sends the next request.
     thinks: Option<u32>,
     now: Time,
 }
@@ -174,7 +173,7 @@ impl Readers {
         self.scheduler.insert(self.now, request);
     }
 
-    /// Serves a request in 2 ms. Who has got one asks again after the next decision.
+    /// Serves a request in 2 ms. The request's process asks again after the next decision.
     fn step(&mut self) -> Request {
         loop {
             match (self.scheduler.dispatch(self.now), self.thinks.take()) {

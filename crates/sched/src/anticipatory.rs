@@ -333,8 +333,8 @@ pub struct Anticipatory {
     /// True if the batch has changed and waits for the requests of the old batch to come back from the
     /// drive.
     draining: bool,
-    /// True if the batch of reads has begun, but no request of the batch has come back. Its time does not
-    /// run yet.
+    /// True if the batch of reads has begun, but no request of the batch has come back. The batch's time does not run
+    /// yet.
     fresh: bool,
     /// Last check for expired requests.
     checked: Each<Jiffies>,

@@ -499,7 +499,7 @@ mod tests {
         sched.insert(at(0), write(4, 50, 0));
         assert_eq!(order(&mut sched, at(0)), [950, 5, 100, 50]);
 
-        // The same result if the sweep of writes was cut short and had a continuation.
+        // The result is the same if the sweep of writes was cut short and had a continuation.
         let mut sched = deadline(DeadlineConfig {
             fifo_batch: 1,
             ..DeadlineConfig::DEFAULT

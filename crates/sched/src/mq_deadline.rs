@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(sched.take(at(0), &HeadState::START).unwrap().tag, Tag(0));
         sched.insert(at(1), read(2, 108, 1));
         assert_eq!(order(&mut sched, at(1)), [108, 300]);
-        // The same holds after the sweep had nothing left, from the start of the last request on.
+        // The order is the same after the sweep had nothing left, from the start of the last request on.
         sched.insert(at(2), read(0, 200, 2));
         sched.insert(at(2), read(1, 300, 2));
         assert_eq!(order(&mut sched, at(2)), [300, 200]);

@@ -336,7 +336,7 @@ pub struct PolicyInfo {
     pub inner: Option<&'static str>,
     /// Properties of a policy that chooses among schedulers of the same requests; `None` for other policies.
     pub among: Option<Among>,
-    /// True if the policy may wait although requests are queued. Such a policy cannot be wrapped.
+    /// True if the policy may wait although requests are queued. A waiting policy cannot be wrapped.
     pub waits: bool,
     /// Party that gets slices of the disk's time.
     pub slices: Slices,

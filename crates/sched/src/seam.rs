@@ -254,7 +254,7 @@ pub trait Scheduler {
     /// [`Scheduler::waits`] stay.
     fn drain(&mut self) -> Vec<Request>;
 
-    /// Returns true if the scheduler never waits. Such a scheduler never returns [`Dispatch::IdleUntil`], and returns
+    /// Returns true if the scheduler never waits: it never returns [`Dispatch::IdleUntil`], and returns
     /// [`Dispatch::Empty`] only if nothing is queued. A call of `dispatch` then changes nothing in it. Callers
     /// therefore need not ask while nothing is queued. The answer never changes.
     fn never_waits(&self) -> bool {

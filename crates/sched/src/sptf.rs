@@ -311,7 +311,7 @@ impl<P: Positioning> Sptf<P> {
         predicted.positioning()
     }
 
-    /// Returns the request with the shortest positioning time. Its cost has no seek.
+    /// Returns the request with the shortest positioning time. The returned cost has no seek.
     fn soonest(&self, from: &Behind<P::Place>) -> Option<Best<Times>> {
         let mut best: Option<Best<Times>> = None;
         self.outward(from.lba, |entry| {
@@ -475,7 +475,7 @@ impl<P: Positioning> Elevator for Sptf<P> {
     }
 
     fn fused(&mut self, kept: Tag, gone: Tag) {
-        // The ages of `kept`, and of the requests behind it in the index, may change.
+        // The ages of `kept`, and of the requests after `kept` in the index, may change.
         for tag in [kept, gone] {
             self.by_lba.remove(&self.requests, tag);
         }

@@ -350,7 +350,7 @@ impl Streams {
         pending: impl Fn() -> Option<Lba>,
     ) -> Option<(usize, bool)> {
         let parents = &self.parents;
-        // Only the tail has no limit yet. Its child would go before the request that is pending now.
+        // Only the tail has no limit yet. A child of the tail would go before the request that is pending now.
         let at = parents.nearest(now, start, |tail| {
             parents.rule().limit_in_flight(tail.end, pending())
         })?;

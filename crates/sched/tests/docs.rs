@@ -1,4 +1,4 @@
-//! `docs/schedulers.md` says what the registration table says.
+//! `docs/schedulers.md` agrees with the registration table.
 //!
 //! With `HEADTIME_BLESS=1` in the environment the page is written anew instead of compared.
 

@@ -1,10 +1,10 @@
 //! The first figure of the Stream Scheduling paper (FAST 2011, section 2.1) as a timeline: how a
 //! stream forms, and how it is used.
 //!
-//! Two readers share a disk. What the upper one (`a`, `b`, ..) reads next comes too late and too far
-//! away to be anybody's child, and no stream forms. What the lower one (1, 2, ..) reads next comes
-//! soon and nearby. Until its stream is established the head leaves it after each request; from the
-//! fourth on the disk waits, and 5 and 6 are served without leaving.
+//! Two readers share a disk. The upper reader's next request (`a`, `b`, ..) comes too late and too far away to be a
+//! child, so no stream forms. The lower reader's next request (1, 2, ..) comes soon and nearby. Until the lower
+//! stream is established the head leaves after each request. From the fourth request on the disk waits, and 5 and 6
+//! are served without leaving.
 //!
 //! With `HEADTIME_BLESS=1` in the environment the timeline and its plot are written anew instead of
 //! compared.
@@ -18,8 +18,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A process that reads at these addresses, one after the other, each so long after the one before
-/// is done.
+/// A process that reads at these addresses in order. Each read begins this time after the last one is done.
 struct Reader {
     names: &'static [&'static str],
     lbas: &'static [u64],
@@ -45,16 +44,16 @@ const UPPER: Reader = Reader {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum What {
     Arrives,
-    /// Until when, and whether it was anybody's child.
+    /// Service up to this time.
     Served(Time),
-    /// What a child has to beat.
+    /// Longest cost of a child.
     Open(Nanos),
 }
 
 struct Timeline {
     text: String,
     marks: Vec<(Time, &'static str, Lba, What)>,
-    /// Where the head is, when.
+    /// Place of the head at some times.
     head: Vec<(Time, Lba)>,
     waits: Vec<(Time, Time, Lba)>,
 }
@@ -110,7 +109,7 @@ fn timeline() -> Timeline {
             let before: Vec<Open> = sched.open().collect();
             let extent = Extent::at(lba, 8);
             sched.insert(now, Request::new(Tag(who as u32), Op::Read, extent, now));
-            // Of those that are gone now, others may have come to the end of their time.
+            // Among the requests that are closed now, some may have run out of time.
             let parent = before.iter().find(|open| {
                 let elapsed = open.since.map_or(Nanos::ZERO, |since| now - since);
                 let cost = elapsed + curve.service(open.end, extent.start);
@@ -167,7 +166,7 @@ fn timeline() -> Timeline {
     line
 }
 
-/// Who read just before this address.
+/// Name of the read that ended at this address.
 fn names_at(readers: &[Reader; 2], end: Lba) -> &'static str {
     let mut all = readers
         .iter()
@@ -316,7 +315,7 @@ fn compare(path: &str, made: &str) {
 #[test]
 fn the_first_figure() {
     let line = timeline();
-    // What the figure shows, whatever the times are.
+    // The figure shows these parts at any times.
     for part in [
         "2 comes, a child of 1",
         "3 comes, a child of 2",

@@ -1,5 +1,5 @@
-//! What Stream Scheduling promises whatever it wraps: checked from outside at every decision, in the
-//! scenarios that all policies are tried in.
+//! Promises of Stream Scheduling around any elevator. The tests check every decision from outside, in the scenarios
+//! of all policies.
 
 use headtime_sched::{
     Clook, Deadline, DeadlineConfig, Dispatch, Elevator, HeadState, Hz, Noop, Op, Request,
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-/// What an access of the toy disk takes, for 8 sectors.
+/// Service curve of the toy disk, for 8 sectors.
 static CURVE: LazyLock<Arc<ServiceCurve>> = LazyLock::new(|| {
     let time = |distance| ToyDisk::access_time(Lba::new(distance), Lba::ZERO, 8);
     let points = [0, 1, CAPACITY].map(|distance| (Sectors::new(distance), time(distance)));
@@ -21,7 +21,7 @@ static CURVE: LazyLock<Arc<ServiceCurve>> = LazyLock::new(|| {
     Arc::new(curve.expect("a curve"))
 });
 
-/// How often something happened in all scenarios, so that a test that never saw it can say so.
+/// Number of cases in all scenarios, so that a test can fail if a case never occurred.
 #[derive(Debug, Default)]
 struct Seen {
     waits: Cell<u64>,
@@ -33,17 +33,17 @@ fn count(cell: &Cell<u64>) {
     cell.set(cell.get() + 1);
 }
 
-/// A stream scheduler whose every decision is looked at.
+/// A stream scheduler whose decisions are all checked.
 struct Watched<E> {
     stream: Stream<E>,
     config: StreamConfig,
     seen: Rc<Seen>,
     head: Lba,
-    /// The request handed out last, when, and whether it is still in the drive.
+    /// The request handed out last, its time, and true while the drive has it.
     tail: Option<(Tag, Time, bool)>,
-    /// How many have been handed out.
+    /// Number of requests handed out.
     turn: u64,
-    /// What the elevator would have taken behind the tail when that was done: how long that takes.
+    /// Time of the elevator's alternative when the tail was done.
     instead: Option<Nanos>,
 }
 
@@ -60,8 +60,8 @@ impl<E: Elevator> Watched<E> {
         }
     }
 
-    /// The longest that a timer set for this span may run: one that ticks fires late if the span is shorter
-    /// than a tick, and never late otherwise.
+    /// Longest time of a timer with this span. A timer with ticks fires late if the span is shorter than a tick, and
+    /// never late otherwise.
     fn ticked(&self, span: Nanos) -> Nanos {
         match self.config.hz {
             Some(hz) if !span.is_zero() => {
@@ -72,7 +72,7 @@ impl<E: Elevator> Watched<E> {
         }
     }
 
-    /// Whether it may wait like this.
+    /// Asserts that this wait is permitted.
     fn may_wait(&self, now: Time, until: Time) {
         let (tag, handed_out, in_drive) = self.tail.expect("something was handed out");
         let elevator = self.stream.elevator();
@@ -99,7 +99,7 @@ impl<E: Elevator> Watched<E> {
                     "{tail:?} to {until}"
                 );
                 let longest = match self.instead {
-                    // The inequality is against what was pending then, and nothing else.
+                    // The inequality compares with the requests pending at that time alone.
                     Some(instead) => instead,
                     None => CURVE
                         .service(Lba::new(CAPACITY), Lba::ZERO)
@@ -243,7 +243,7 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
 #[test]
 fn it_waits_only_for_established_streams_and_never_past_an_expiry() {
     let seen = Rc::new(Seen::default());
-    // With the file's name a failure leaves its seed beside it.
+    // With the file's name, a failure leaves its seed in a file next to this one.
     let mut runner = TestRunner::new(ProptestConfig::with_source_file(file!()));
     let hurried = DeadlineConfig {
         read_expire: Nanos::from_millis(8),
@@ -275,8 +275,8 @@ fn it_waits_only_for_established_streams_and_never_past_an_expiry() {
     );
 }
 
-/// A request whose time has been prolonged ends where the tail does, and has the tag that the tail has
-/// now: what the tail may wait for is not what that one might.
+/// A request whose time has been prolonged ends where the tail does, and its tag now belongs to the tail. The wait is
+/// judged by the tail's limit, not by the prolonged request's.
 #[test]
 fn a_wait_behind_a_tag_given_again_is_judged_by_the_request_that_has_it_now() {
     let read = |at_us, start| {
@@ -289,8 +289,8 @@ fn a_wait_behind_a_tag_given_again_is_judged_by_the_request_that_has_it_now() {
             read(0, 1_000),
             // Pending from the first to the last, and far: a child has to beat 4240 us.
             read(0, 90_000),
-            // Two children, of which the second comes while the first is in the drive. It is done at
-            // 2361 us, the third of its stream: its time will be prolonged to three times as long.
+            // Two children. The second comes while the first is in the drive. It is done at 2361 us and the third of
+            // its stream, so its time will be three times as long.
             read(1_000, 1_000),
             read(1_500, 1_000),
             // Too late and too far to be its child; behind the next one it is pending, and nearer.

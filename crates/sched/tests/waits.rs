@@ -1,5 +1,5 @@
-//! Waits are counted, with what came of them: on the trace of the first figure of the Stream
-//! Scheduling paper, where every step can be followed by hand, and from outside in all scenarios.
+//! Waits are counted, with their outcomes. Each step on the trace of the Stream Scheduling paper's first figure can
+//! be followed by hand. All scenarios are checked from outside.
 
 mod common;
 
@@ -26,15 +26,15 @@ fn build(text: &str, curve: &Arc<ServiceCurve>) -> Box<dyn Scheduler> {
     spec.build(knowledge).expect("it needs no positions")
 }
 
-/// A process that reads at these addresses, each so long after the one before is done.
+/// A process that reads at these addresses. Each read begins this time after the last one is done.
 struct Reader {
     lbas: &'static [u64],
     think: Nanos,
     next: usize,
 }
 
-/// What two readers make of a scheduler at depth 1: who is served in which order (letters are the
-/// upper reader's, `-` is a wait), and the counts.
+/// Order of service of two readers under a scheduler at depth 1, with the scheduler's counts. Letters are the upper
+/// reader's requests, and `-` is a wait.
 fn two_readers(text: &str, tell: bool) -> (String, WaitStats) {
     let curve = curve();
     let mut sched = build(text, &curve);
@@ -142,7 +142,7 @@ fn waits_are_counted_with_what_came_of_them() {
             counts(6, 5),
         ),
         ("stream(noop):slice=0ns", false, "1a2b3c4d56", counts(0, 0)),
-        // Those behind `a` and 4 end before the process asks: a tick is 4 ms here.
+        // Waits after `a` and 4 end before the process asks: a tick is 4 ms here.
         ("anticipatory", false, "1-2a-3b4-c5-6-d", counts(5, 2)),
         (
             "anticipatory:hz=1000",
@@ -161,7 +161,7 @@ fn waits_are_counted_with_what_came_of_them() {
         ("bfq", false, "1a2b3c4d56", counts(0, 0)),
         // The reader pauses for more than a fifth of the time, as is known at the sixth.
         ("bfq:low_latency=no", false, "1-2-3-4-5-6abcd", counts(5, 5)),
-        // Who is told that nothing comes behind the sixth does not wait there.
+        // The scheduler is notified that no request follows the sixth, and does not wait there.
         ("clairvoyant(noop)", true, "1-2-3-4-5-6abcd", counts(5, 5)),
         ("clairvoyant(noop)", false, "1a2b3c4d56", counts(0, 0)),
     ] {
@@ -182,9 +182,9 @@ fn streams_are_counted_when_they_come_to_be_waited_for() {
         let (_, stats) = two_readers(text, false);
         (stats.streams_established, stats.streams)
     };
-    // The lower reader's; it is over at the end.
+    // The lower reader's stream. It is over at the end.
     assert_eq!(streams("stream(noop)"), (1, 0));
-    // Whatever the slice; its last request comes last then, and may still have a successor.
+    // With any slice. The stream's last request comes last then, and may still have a successor.
     assert_eq!(streams("stream(noop):slice=0ns"), (1, 1));
     assert_eq!(streams("stream(noop):threshold=7"), (0, 0));
     // The upper reader's requests are one each; the last may still go on.
@@ -192,10 +192,10 @@ fn streams_are_counted_when_they_come_to_be_waited_for() {
     assert_eq!(streams("cfq"), (0, 0));
 }
 
-/// A scheduler whose counts are looked at from outside.
+/// A scheduler whose counts are checked from outside.
 struct Watched {
     inner: Box<dyn Scheduler>,
-    /// Since when the disk may be held: what came since.
+    /// Requests that came since the disk may be held. `None` if it may not.
     came: Option<Vec<Tag>>,
     won: Rc<Cell<u64>>,
     lost: Rc<Cell<u64>>,
@@ -344,7 +344,7 @@ fn the_counts_agree_with_what_is_seen_from_outside() {
     ]);
     for text in texts {
         let (won, lost) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
-        // With the file's name a failure leaves its seed beside it.
+        // With the file's name, a failure leaves its seed in a file next to this one.
         let mut runner = TestRunner::new(ProptestConfig::with_source_file(file!()));
         let kept = runner.run(&scenarios(), |scenario| {
             let make = || Watched {

@@ -1,5 +1,5 @@
-//! What a request costs between a front end and a device that answers at once: the queue, the
-//! engine, the thread's hand-over both ways.
+//! Cost of a request between a front end and a device that answers at once: the queue, the engine, and the thread's
+//! hand-over both ways.
 //!
 //! ```text
 //! cargo bench -p headtime-serve --bench disk
@@ -59,7 +59,7 @@ fn submit(disk: &Disk, inbox: &Arc<Inbox>, cookie: u64) {
     disk.submit(submission).expect("there is room");
 }
 
-/// So many requests, `depth` of them under way.
+/// Number of requests of a round, with `depth` of them under way.
 const REQUESTS: u64 = 4096;
 
 fn round_trips(criterion: &mut Criterion) {
@@ -89,8 +89,8 @@ fn round_trips(criterion: &mut Criterion) {
     disk.stop().expect("stops");
 }
 
-/// What it costs a disk's thread to estimate where the arm's time goes: of random reads at depth 1, for
-/// each all that it is told.
+/// Cost for a disk's thread of estimating the arm's time: random reads at depth 1, with all notifications of each
+/// read.
 fn estimate(criterion: &mut Criterion) {
     let profile = headtime_disk::profile::by_name("wd5000aaks").expect("it is shipped");
     let mut estimate = HeadTimeEstimate::new(&profile, 512);

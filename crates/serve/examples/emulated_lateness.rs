@@ -1,4 +1,4 @@
-//! How late this machine delivers what an emulated drive completes: random reads, one at a time.
+//! Lateness with which this machine delivers completions of an emulated drive: random reads, one at a time.
 //!
 //! ```text
 //! cargo run --release --example emulated_lateness -- [--drive wd5000aaks] [--reads 2000]
@@ -19,7 +19,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::thread::{Thread, current, park};
 
-/// Keeps completions and wakes who waits for them.
+/// Keeps completions and wakes the waiting thread.
 #[derive(Debug)]
 struct Inbox {
     completions: ArrayQueue<Completion>,

@@ -1,5 +1,5 @@
-//! Random reads of 4 KiB from a file through a disk, without a front end: what the library itself
-//! makes of a file. To be compared with fio's on the same file:
+//! Random reads of 4 KiB from a file through a disk, without a front end. The result shows the library's own speed.
+//! Compare it with fio's on the same file:
 //!
 //! ```text
 //! cargo run --release -p headtime-serve --example file_reads -- FILE DEPTH REQUESTS [direct]
@@ -17,7 +17,7 @@ use headtime_units::{Extent, Lba, Sectors};
 use std::sync::Arc;
 use std::thread::{self, Thread};
 
-/// Wakes who waits, once a round.
+/// Wakes the waiting thread, once a round.
 #[derive(Debug)]
 struct Inbox {
     done: ArrayQueue<Completion>,

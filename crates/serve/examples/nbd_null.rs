@@ -1,4 +1,4 @@
-//! Serves a device that answers at once over NBD, until it is interrupted: what a request costs
+//! Serves a device that answers at once over NBD, until it is interrupted. The example shows the cost of a request
 //! without a disk.
 //!
 //! ```text

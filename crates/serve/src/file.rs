@@ -213,6 +213,9 @@ fn refuse_member(options: &FileOptions, claim: &Claim) -> Result<(), OpenError> 
 }
 
 /// An open file or block device.
+///
+/// Invariants: `free` has the indices of the empty `slots`; `abandoned` is the number of calls in `slots` that were
+/// given up on.
 pub struct File {
     geometry: Geometry,
     /// The header, if the file is a disk of an array. The data begin after the header.

@@ -32,7 +32,7 @@ static ALLOCATOR: dhat::Alloc = dhat::Alloc;
 /// Requests at a time.
 const OUT: u64 = 32;
 
-/// The sectors that are asked for: 2 MiB of them.
+/// Number of sectors that requests address: 2 MiB.
 const SECTORS: u64 = 2 << 11;
 
 const PAGE: usize = 4096;
@@ -45,14 +45,14 @@ fn options() -> Options {
     let scheduler = ("deadline".to_owned(), Box::new(build) as Box<_>);
     let mut options = Options::new("test", Clock::start(), scheduler);
     options.engine.depth = 8;
-    // Nobody takes the notes, so that the room for them is used up on the way.
+    // The test drains no notes, so that their room is used up during the run.
     options.feed = Some(feed().0);
     // Never reached, but kept account of for each command.
     options.timeout = Some(Nanos::from_secs(60));
     options
 }
 
-/// The page that a request is for: pairs that merge, far apart, and after a while all of them.
+/// Page of a request. Pairs of requests merge, pairs are far apart, and the pages repeat after a while.
 fn page(number: u64) -> u64 {
     let pages = SECTORS / 8;
     number / 2 * 7919 % (pages / 2) * 2 + number % 2
@@ -95,8 +95,8 @@ fn run(disk: &Disk, inbox: &Arc<Inbox>, requests: u64, mixed: bool) {
     }
 }
 
-/// Fails if requests allocate. What still grows does so to a size that was not needed before, and
-/// stays there: a few blocks, whatever the number of requests.
+/// Fails if requests allocate. A few blocks may grow to a new record size and stay there, with any number of
+/// requests.
 fn count(what: &str, requests: u64, mut run: impl FnMut()) {
     let before = dhat::HeapStats::get();
     run();

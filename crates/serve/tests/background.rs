@@ -1,5 +1,5 @@
-//! Jobs in the background of a live disk: their data, and what becomes of them when commands time out or fail, when the
-//! drive loses its power, and when the disk stops. Under the audit, with logs that replay.
+//! Background jobs of a live disk, and their data. Commands time out or fail, the drive loses its power, and the disk
+//! stops. All runs are audited, and their logs replay.
 
 mod common;
 
@@ -27,7 +27,7 @@ use std::thread::{self, yield_now};
 
 const SECTORS: u64 = 1 << 13;
 
-/// What a job wants: an operation, its sectors, and how it goes with a staged request.
+/// Request of a job: an operation, its sectors, and its relation to a staged request.
 type Want = (Op, Extent, Join);
 
 fn reads(start: u64, join: Join) -> Want {
@@ -38,15 +38,16 @@ fn writes(start: u64, join: Join) -> Want {
     (Op::Write, Extent::at(start, 8), join)
 }
 
-/// What a job was told, in order: the number of its request, how that ended, and the data of a read.
+/// Completions of a job's requests in order: number, outcome, and the data of a read.
 type Told = Arc<Mutex<Vec<(u64, Outcome, Option<Vec<u8>>)>>>;
 
-/// Asks for what it wants in its order, each as soon as it may join. What it writes is the number of the request.
+/// A job that makes its requests in order, each as soon as the engine allows it. Writes have the request's number as
+/// data.
 struct Job {
     wants: VecDeque<Want>,
     asked: u64,
     told: Told,
-    /// Ends the disk's thread when it is told of anything.
+    /// Panics at the first completion, which ends the disk's thread.
     panics: bool,
 }
 
@@ -99,7 +100,7 @@ fn engine() -> Engine {
     Engine::new(spec().config(512), scheduler("noop")).expect("in range")
 }
 
-/// A disk with a job, and all that can be seen of it.
+/// A disk with a job, with handles to observe both.
 struct Rig {
     disk: Disk,
     log: Tape,
@@ -170,7 +171,7 @@ impl Rig {
         submit(&self.disk, request(&self.disk, cookie, op, lba, to));
     }
 
-    /// What came of so many requests, by cookie.
+    /// Results of a number of requests, by cookie.
     fn results(&self, many: usize) -> Vec<Result<(), Kind>> {
         let mut results = vec![Ok(()); many];
         for _ in 0..many {
@@ -269,7 +270,7 @@ fn a_job_reads_and_writes_with_what_clients_ask_for_and_is_in_nobodys_figures() 
     assert!(error.is_err());
 }
 
-/// The first command of the client is lost, and behind it one that a job's read has joined, which is lost too.
+/// The client's first command is lost. The second one, which a job's read has joined, is lost, too.
 fn lost(keeps: bool) -> Rig {
     let rig = Rig::faulty(&[reads(992, Join::With)], None);
     rig.switch.keep_lost(keeps);
@@ -280,7 +281,7 @@ fn lost(keeps: bool) -> Rig {
         yield_now();
     }
     rig.inject(Fault::LoseNext);
-    // Only now, however long that has taken; it counts for what is in the device, too.
+    // The timeout is set only now, after any delay. It applies to commands in the device, too.
     rig.disk.set_timeout(Some(Nanos::from_millis(40)));
     rig
 }
@@ -336,7 +337,7 @@ fn a_write_of_a_job_that_fails_makes_the_disk_read_only_and_its_next_ones_do_not
     rig.waits_for_the_job(2);
     assert!(rig.disk.has_failed());
     assert_eq!(rig.ends(), [0, 1].map(|id| (id, Outcome::DeviceError)));
-    // Whoever asks next is told; when it is cleared, writes go on.
+    // Later writes fail, too. Once the failure is cleared, writes go on.
     rig.ask(0, Op::Write, 0);
     assert_eq!(rig.results(1), [Err(Kind::ReadOnly)]);
     now(rig.disk.clear_failure())
@@ -400,7 +401,7 @@ fn a_disk_that_stops_does_first_what_a_job_has_in_the_drive_and_in_the_queue() {
     assert_eq!(rig.results(2), [Ok(()); 2]);
 }
 
-/// Clients of a disk whose job panics, or asks for what it may not.
+/// Clients of a disk whose job panics, or makes a forbidden request.
 fn ended_by_a_bug(wants: &[Want], panics: bool) -> String {
     let (options, _, _) = Rig::options(wants, panics);
     let switch = Arc::<Switch>::default();
@@ -412,7 +413,7 @@ fn ended_by_a_bug(wants: &[Want], panics: bool) -> String {
     let stall = Control::Fault(Fault::Stall(Nanos::from_millis(20)));
     now(disk.control(stall)).expect("runs").expect("can");
     let inbox = Inbox::new(8);
-    // On a busy machine the disk may have ended before the last of them comes.
+    // On a busy machine the disk may have ended before the last requests arrive.
     let mut taken = 0;
     for cookie in 0..8 {
         let to = Arc::clone(&inbox) as Arc<_>;

@@ -1,4 +1,4 @@
-//! A disk as front ends see it: before a device that answers at once, and before one that goes wrong.
+//! A disk as front ends see it: over a device that answers at once, and over a faulty device.
 
 mod common;
 
@@ -100,7 +100,7 @@ impl io::Write for Sink {
 }
 
 impl Sink {
-    /// What an engine decides that is built as the disk's was.
+    /// Replays the log with an engine that is built as the disk's engine was.
     fn replay(&self, config: &EngineSpec, scheduler: &str) -> log::Replayed {
         let bytes = self.0.lock().expect("whole");
         let text = std::str::from_utf8(&bytes).expect("is text");
@@ -322,7 +322,7 @@ fn schedulers_swap_under_load_and_the_log_replays() {
     });
     let snapshot = now(disk.snapshot()).expect("runs");
     assert_eq!(snapshot.whole.waiting, 0);
-    // What is still to go wrong does so now.
+    // Pending faults take effect now.
     switch.fail_writes(0);
     while ask(&disk, Op::Read, 0).is_err() {}
     let cleared = now(disk.clear_failure()).expect("runs");
@@ -345,8 +345,8 @@ fn a_command_without_an_answer_is_given_up_on() {
     assert!(!disk.has_failed(), "a read changes nothing");
     assert_eq!(ask(&disk, Op::Read, 0), Ok(()));
 
-    // One that was not begun is not lost: it comes back with its data. On a busy machine a short stall may be over before the
-    // command has come and its time has passed; then a longer one is tried.
+    // A command that the device has not started comes back with its data. On a busy machine a short stall may end
+    // before the command has come and timed out. The test then tries a longer stall.
     let inbox = Inbox::new(1);
     let stalled = [15, 150, 1_500, 15_000].into_iter().map(|ms| {
         inject(&disk, Fault::Stall(Nanos::from_millis(ms)));
@@ -377,7 +377,7 @@ fn a_command_without_an_answer_is_given_up_on() {
     disk.stop().expect("stops");
 }
 
-/// A device that says that it is about to complete what it keeps.
+/// A device that reports a completion as imminent, and keeps it back.
 struct Promises(Null, Arc<AtomicBool>);
 
 impl Device for Promises {
@@ -633,7 +633,7 @@ fn after_a_flush_that_failed_none_succeeds_that_was_asked_for_before() {
     assert_eq!(kinds, [lost, lost, lost, None]);
     assert!(disk.has_failed());
 
-    // Nor does the administrator's word make anything durable that was asked for before.
+    // Clearing the failure does not make earlier writes durable.
     assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
     inject(&disk, Fault::Stall(Nanos::from_millis(500)));
     switch.fail_flushes(1);
@@ -657,7 +657,7 @@ fn an_error_reaches_the_request_it_belongs_to() {
     inject(&disk, Fault::Unreadable { extent, retries: 3 });
     inject(&disk, Fault::Stall(Nanos::from_millis(500)));
     let inbox = Inbox::new(64);
-    // One is held, and the rest become one command behind it.
+    // The first request is in the device, and the others become a command after it.
     for cookie in 0..64 {
         submit(&disk, read(&disk, cookie, 800 + cookie * 8, &inbox));
     }

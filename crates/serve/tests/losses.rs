@@ -1,5 +1,4 @@
-//! What a disk says after it has lost something that it had acknowledged, and how its thread ends by a
-//! bug.
+//! Reports of a disk after a loss of acknowledged writes, and the end of its thread after a bug.
 
 mod common;
 
@@ -71,7 +70,7 @@ fn failure(disk: &Disk) -> Option<String> {
     now(disk.snapshot()).expect("runs").failure
 }
 
-/// The arm rests: what is acknowledged from now on stays in the buffer.
+/// Stalls the arm, so that later acknowledged writes stay in the buffer.
 fn stall(disk: &Disk) {
     let hour = Nanos::from_secs(3600);
     assert_eq!(
@@ -83,7 +82,7 @@ fn stall(disk: &Disk) {
 #[test]
 fn a_power_cut_that_loses_acknowledged_writes_fails_every_flush_and_write_until_it_is_cleared() {
     let disk = emulate(32);
-    // What is in the buffer when the arm stalls is what the cut loses.
+    // The cut loses the writes that are still in the buffer.
     for block in 0..60 {
         assert_eq!(ask(&disk, Op::Write, block * 1_000_003 % (1 << 29)), None);
     }
@@ -128,7 +127,7 @@ fn what_had_come_before_a_loss_fails_too() {
     stall(&disk);
     let inbox = Inbox::new(4);
     let to: Arc<dyn Completer> = Arc::clone(&inbox) as Arc<_>;
-    // One keeps the drive busy, the others wait in front of it.
+    // One request keeps the drive busy, and the others wait for it.
     for (cookie, op) in [(0, Op::Read), (1, Op::Write), (2, Op::Read), (3, Op::Flush)] {
         submit(&disk, request(&disk, cookie, op, (cookie + 1) << 24, &to));
     }
@@ -181,8 +180,8 @@ fn the_return_of_the_power_clears_nothing() {
     disk.stop().expect("stops");
 }
 
-/// A kernel tells once of what it could not write back. Each of the two succeeds when it is tried again
-/// alone.
+/// A kernel reports only once that it could not write data back. Each of the two writes succeeds when it is tried
+/// again alone.
 #[test]
 fn a_forced_write_that_failed_within_a_merged_one_fails_it_and_every_flush() {
     let mut options = options();
@@ -309,7 +308,7 @@ fn no_flush_succeeds_over_a_file_that_was_cut_short() {
     });
 }
 
-/// A write there would make the file as long as before, with zeroes for what was lost.
+/// A write to the last sector would restore the file's length, with zeroes in place of lost data.
 #[test]
 fn a_write_to_the_last_sector_does_not_hide_that_a_file_was_cut_short() {
     on_a_file(|disk, path| {
@@ -347,7 +346,7 @@ fn a_file_that_is_put_back_can_be_cleared_and_one_that_has_moved_is_no_loss() {
     });
 }
 
-/// Keeps what it gets, until there are so many: then it panics.
+/// Holds all commands, and panics when there are `at` of them.
 struct Bomb {
     null: Null,
     held: Vec<Parts>,
@@ -388,7 +387,7 @@ fn a_thread_that_ends_by_a_bug_answers_what_it_holds_and_says_so() {
     let inbox = Inbox::new(100);
     let to: Arc<dyn Completer> = Arc::clone(&inbox) as Arc<_>;
     let mut submitted = 0;
-    // With the device, in front of it, in the queue, and too late.
+    // Some requests are in the device, some wait for it, some are in the queue, and some come too late.
     for cookie in 0..100 {
         match disk.submit(request(&disk, cookie, Op::Read, cookie * 80, &to)) {
             Ok(()) => submitted += 1,

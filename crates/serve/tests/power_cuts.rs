@@ -1,5 +1,5 @@
-//! Power cuts at random moments while writes and flushes are under way, in real time: what was
-//! flushed is there afterwards, and no sector is torn. The disks of a volume are coordinated.
+//! Power cuts at random moments between writes and flushes, in real time. Flushed data are there afterwards, and no
+//! sector is torn. The disks of a volume are coordinated.
 //!
 //! `HEADTIME_POWER_CUTS` (5) is the number of cuts.
 
@@ -33,7 +33,7 @@ const READ: u64 = 6 * CHUNK;
 /// Readers of a volume, enough that others are ready when the coordinator has lost some to a cut.
 const READERS: usize = 6;
 
-/// What is known of a sector. Versions grow, and writes to one sector keep their order.
+/// Versions of a sector. Versions grow, and writes to one sector keep their order.
 #[derive(Clone, Copy, Default)]
 struct Known {
     /// The last that was submitted.
@@ -51,7 +51,7 @@ enum Under {
         version: u32,
         fua: bool,
     },
-    /// What was complete when it was submitted.
+    /// A flush, with the versions that were complete at its submission.
     Flush(Vec<u32>),
     /// Read of this reader.
     Read(usize),
@@ -216,7 +216,7 @@ impl Test {
     }
 }
 
-/// Fills a sector with what only this version of it has.
+/// Fills a sector with data that only this version has.
 fn stamp(sector: &mut [u8], lba: u64, version: u32) {
     let mut random = Random::keyed(lba, u64::from(version), 0);
     for bytes in sector.chunks_mut(4) {
@@ -226,7 +226,7 @@ fn stamp(sector: &mut [u8], lba: u64, version: u32) {
     sector[8..12].copy_from_slice(&version.to_le_bytes());
 }
 
-/// How many, unless somebody asks for more.
+/// Number of power cuts.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test that can be made longer by hand"
@@ -351,7 +351,7 @@ fn power_cuts(stores: Vec<StoreSpec>, seed: u64) {
         control(&test.disk, Control::PowerOn);
         let was_cut = |lba| member.is_none_or(|member| lba / CHUNK % members == member);
         let found = test.compare(cut, was_cut);
-        // What a write that was torn out of the drive has replaced counts there and not here.
+        // The drive also counts sectors of an unfinished write that was taken back.
         assert!(
             u64::from(found) <= taken_back.get(),
             "cut {cut}: {found} sectors are lost, {taken_back} were said to be"

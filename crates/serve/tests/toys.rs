@@ -44,8 +44,7 @@ fn others() -> Vec<Box<dyn Scheduler>> {
     vec![scheduler("sstf")]
 }
 
-/// Has a disk with this gate, or this job, do what it is asked. Returns what it is in the end, and its log, after a
-/// replay.
+/// Serves requests with this gate, or this job. Returns the disk's last snapshot and its log, which is replayed.
 fn run(
     engine: EngineSpec,
     gate: Option<(ToyGate, u32)>,
@@ -118,8 +117,8 @@ fn place(cookie: u64) -> u64 {
     cookie * 37 % 256 * 500
 }
 
-/// Where the log of a disk with ranks shows something else than this gate promises: a command that it refuses, or a
-/// request of the high rank that waits though it could go.
+/// Contradictions between the log of a disk with ranks and this gate: commands that the gate refuses, and requests of
+/// the high rank that wait although they could go.
 fn wrong_by_rank(text: &str, mut gate: AgedRanks) -> Vec<String> {
     let mut waiting: BTreeMap<u64, Lane> = BTreeMap::new();
     let mut wrong = Vec::new();
@@ -264,10 +263,10 @@ fn rank_is_handed_on_while_lanes_are_drained_and_gates_and_schedulers_swap_under
     );
 }
 
-/// What a scrub has read: where, and the bytes.
+/// Extents that a scrub has read, with their bytes.
 type Found = Arc<Mutex<Vec<(Extent, Vec<u8>)>>>;
 
-/// A scrub that can be looked at afterwards, and keeps what it reads.
+/// A scrub that the test can look at afterwards, and that keeps its data.
 struct Keeping {
     scrub: Arc<Mutex<Scrub>>,
     found: Found,
@@ -292,7 +291,7 @@ impl Background for Keeping {
     }
 }
 
-/// As far as a disk is filled that is scrubbed.
+/// Number of sectors of a scrubbed disk that are filled.
 const FILLED: u64 = 1 << 17;
 
 /// The byte that a sector is filled with.
@@ -300,8 +299,8 @@ fn byte(sector: u64) -> u8 {
     (sector % 251) as u8
 }
 
-/// Fills a disk, but for one sector that gets another byte, and has it scrubbed while a client reads. Returns what was
-/// found of each piece.
+/// Fills a disk with a pattern, except one sector with another byte. A job scrubs the disk while a client reads.
+/// Returns the bytes of each piece.
 fn scrubbed(odd: Option<u64>) -> Vec<(Extent, Vec<u8>)> {
     let scrub = Scrub::new(Sectors::new(FILLED), Sectors::new(8), 100);
     let (scrub, found) = (Arc::new(Mutex::new(scrub)), Found::default());
@@ -385,7 +384,7 @@ fn far(cookie: u64) -> u64 {
     cookie * 7919 % 16_000 * 8
 }
 
-/// Two programs, one of which asks for more than there is time for in its windows. Orders set the windows.
+/// Two programs with windows that orders set. One program has more requests than its windows have time for.
 fn windows(from: Option<Time>) -> String {
     let ask = |disk: &Disk| {
         if let Some(from) = from {
@@ -411,15 +410,16 @@ fn windows(from: Option<Time>) -> String {
     run(engine, gate, None, ask).1
 }
 
-/// The commands that go outside of their program's window, and the edges at which the drive is free, a request of the
-/// next program waits, and none goes in that nanosecond. How many edges were looked at.
+/// Commands outside of their program's window, and late first commands at edges. At such an edge the drive is free
+/// and a request of the next program waits, so a command must go in that nanosecond. Returns also the number of
+/// edges.
 fn wrong_by_window(text: &str, gate: &Windows) -> (Vec<String>, u64) {
     let (mut wrong, mut edges) = (Vec::new(), 0);
     let mut waiting = [0_u64; 2];
     let mut in_drive: Vec<DriveTag> = Vec::new();
     let mut edge = gate.window(Time::ZERO).1;
     let mut went_at = Time::ZERO;
-    // The edge that was passed with a free drive and somebody waiting.
+    // Edge that passed with a free drive and a waiting request.
     let mut owed: Option<Time> = None;
     for record in records(text) {
         let at = match &record {

@@ -1,5 +1,5 @@
-//! A volume of three emulated drives that splits requests by address, on one thread, under the audit: data come back, errors
-//! reach exactly the requests that touch them, a member that does not answer does not stop the others, and the log
+//! A volume of three emulated drives that splits requests by address, on one thread, under the audit. Data come back,
+//! and errors reach exactly the requests that touch them. A silent member does not stop the others, and the log
 //! replays.
 
 mod common;
@@ -167,7 +167,7 @@ fn what_is_written_is_read_and_sectors_that_cannot_be_fail_exactly_the_requests_
         extent: bad,
         retries: 0,
     });
-    // What is in the drive's buffer can be read: a cut of the power empties it.
+    // Data in the drive's buffer are readable, so a power cut empties the buffer.
     for control in [Control::PowerCut, Control::PowerOn, fault] {
         let cost = now(disk.control_of(Member(1), control)).expect("runs");
         assert_eq!(cost, Ok(Sectors::ZERO));

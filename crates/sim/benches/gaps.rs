@@ -1,9 +1,10 @@
-//! How long the search for what to read in a gap takes, over a whole scan.
+//! Durations of searches for gap reads, over a whole scan.
 //!
-//! Ten random readers and writers ("Freeblock Scheduling Outside of Disk Firmware", section 5.3) keep a drive busy, and a scan reads all
-//! of it in their gaps. Each look for a pick is timed. What it costs depends on what is still wanted and where, so the
-//! times are told by tenths of the scan, as mean, median, 99 % and most. On a machine that does other work as well, what was interrupted
-//! took too long, which spoils the mean. The processor time of the whole run is told too: it is not spoiled so.
+//! Ten random readers and writers ("Freeblock Scheduling Outside of Disk Firmware", section 5.3) keep a drive busy. A
+//! scan reads the whole drive in their gaps. The benchmark times each search for a gap read. The cost depends on the
+//! number and the place of wanted blocks. The times are therefore reported by tenths of the scan, as mean, median, 99
+//! % and maximum. On a busy machine interrupted searches take too long, which spoils the mean. The processor time of
+//! the whole run does not suffer from interruptions and is reported, too.
 //!
 //! ```text
 //! cargo bench -p headtime-sim --bench gaps                          # atlas10k, sptf-sw60, blocks of a sector

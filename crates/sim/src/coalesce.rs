@@ -3,8 +3,8 @@
 use headtime_units::{Nanos, Time};
 use std::collections::VecDeque;
 
-/// Rule for the interrupts of an adapter: command completion coalescing, as in AHCI (Yu et al., NCQ vs. I/O Scheduler, ACM TOS 6(1), 2010,
-/// section 2: coalescing threshold and timeout value).
+/// Rule for the interrupts of an adapter: command completion coalescing, as in AHCI. Source: Yu et al., NCQ vs. I/O
+/// Scheduler, ACM TOS 6(1), 2010, section 2: coalescing threshold and timeout value.
 ///
 /// The paper counts the timeout from "the previous completion of another request". Here the timeout counts from the first completion that
 /// the host does not know. So no completion is held back for longer.

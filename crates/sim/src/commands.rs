@@ -345,7 +345,7 @@ mod tests {
         assert_eq!(all.service[1].max(), Nanos::from_millis(14));
         // Two tags were in use from 10 ms to 12 ms, and one to 20 ms.
         assert_eq!(all.tags_in_use(), 1.2);
-        // Two tags were in use from 7 ms to 12 ms, of which 2 ms count.
+        // Two tags were in use from 7 ms to 12 ms. The last 2 ms of these count.
         assert_eq!(all.full, (Nanos::from_millis(2), Nanos::from_millis(10)));
         assert_eq!(all.full_share(), 0.2);
         // One window of one, since the measurement is 10 ms long.

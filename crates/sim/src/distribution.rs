@@ -28,8 +28,8 @@ pub(crate) const STEP: Nanos = Nanos::from_nanos(100);
 /// Most durations of a small histogram, in which a single count may reach this number. Tests use a small number, so that they exceed it.
 const SMALL_MAX: u64 = if cfg!(test) { 100 } else { u32::MAX as u64 };
 
-/// Counts by step. A run has hundreds of histograms, and each request changes counts here and there in some of them. With counts of half
-/// the size, twice as many fit into the processor's caches.
+/// Counts by step. A run has hundreds of histograms, and each request changes counts here and there in some
+/// histograms. With counts of half the size, twice as many fit into the processor's caches.
 #[derive(Clone, Debug)]
 enum Counts {
     Small(Vec<u32>),

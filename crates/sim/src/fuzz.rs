@@ -54,7 +54,7 @@ pub struct Stack<'a> {
     pub scheduler: &'a Spec,
     /// The engine.
     pub engine: EngineSpec,
-    /// Profile of the drive, from which schedulers with predictions compute positions.
+    /// Profile of the drive. Schedulers with predictions compute positions with this profile.
     pub profile: &'a Profile,
     /// Service times for schedulers that use a curve.
     pub curve: ServiceCurve,
@@ -519,7 +519,7 @@ fn draw(seed: u64) -> Plan {
     }
 }
 
-/// Draws the firmware's rules besides shortest positioning time first. A third of the draws has none of these rules.
+/// Draws the firmware's rules besides shortest positioning time first. A third of the draws has no such rules.
 fn draw_firmware(random: &mut Random, queue: &mut QueueSpec) {
     if random.chance(30) {
         queue.stream_cap = Nanos::from_millis(random.below(4_000));
@@ -635,8 +635,9 @@ fn with_options(random: &mut Random, scheduler: &Spec) -> Spec {
     text.parse().expect("in range")
 }
 
-/// Draws a plug with a timeout at an end of its range, or no plug. With the longest timeout only five requests remain: all of them, and
-/// their retries, can wait for the timeout within the length of a run. A crowd never gets the longest timeout.
+/// Draws a plug with a timeout at an end of its range, or no plug. With the longest timeout only five requests
+/// remain, so that all requests and their retries can wait for the timeout within the length of a run. A crowd never
+/// gets the longest timeout.
 fn plug_at_an_end(
     random: &mut Random,
     requests: &mut Vec<(Time, NewRequest)>,

@@ -278,8 +278,8 @@ const FINISHED_AT_ONCE_MAX: u64 = 1 << 20;
 ///
 /// # Errors
 ///
-/// If the configuration is out of range, if a request leaves the disk or is too long, if the run does not come to an end, or if a bug
-/// shows.
+/// If the configuration is out of range, if a request leaves the disk or is too long, if the run does not end, or if
+/// a bug shows.
 pub fn run(setup: Setup<'_>) -> Result<Report, RunError> {
     let mut engines = Vec::with_capacity(setup.stations.len());
     let mut members = Vec::with_capacity(setup.stations.len());
@@ -371,7 +371,7 @@ struct Stage {
     drive: Drive,
     /// Completions whose data are still on the shared link, with the times at which they are across, in order.
     crossing: VecDeque<(Time, drive::Completion)>,
-    /// Completions of which the engine has not been notified.
+    /// Completions that the adapter holds back from the engine.
     kept: Option<Box<Kept<drive::Completion>>>,
     commands: commands::CommandWatch,
     faults: VecDeque<(Time, Fault)>,
@@ -412,7 +412,8 @@ impl Stage {
         self.crossing.pop_front().map(|(_, done)| done)
     }
 
-    /// Returns the next completion of which the engine is notified by `now`, and true if it comes with an interrupt of its own.
+    /// Returns the next completion that is due at the engine by `now`, and true if the completion comes with an
+    /// interrupt of its own.
     #[inline]
     fn completed(&mut self, now: Time, bus: &mut Option<Bus>) -> Option<(drive::Completion, bool)> {
         if self.kept.is_none() {

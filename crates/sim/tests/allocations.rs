@@ -1,6 +1,6 @@
-//! Nothing is allocated per request in steady state: a run three times as long allocates no more
-//! often, but for what grows with the logarithm of a span (histograms) or with a new record length
-//! of a queue.
+//! The simulation allocates nothing per request in steady state. A run three times as long has almost the same number
+//! of allocations. Only histograms, which grow with the logarithm of a span, and new record lengths of queues may add
+//! some.
 
 use headtime_disk::Model;
 use headtime_disk::drive::{Command, Drive};
@@ -15,14 +15,14 @@ use std::sync::Arc;
 #[global_allocator]
 static COUNTING: dhat::Alloc = dhat::Alloc;
 
-/// What is asked for.
+/// Kind of requests.
 #[derive(Clone, Copy, Debug)]
 enum Load {
     /// Reads and writes anywhere.
     Anywhere,
-    /// In a few places, so that many wait for one that they overlap.
+    /// Requests in a few places, so that many wait for an overlapping request.
     Overlapping,
-    /// Hundreds in two blocks and anywhere in 16 KiB.
+    /// Hundreds of requests anywhere in 16 KiB.
     Crowded,
     /// Each write is a flush and a forced write, and everything waits for flushes.
     Flushing,
@@ -62,7 +62,7 @@ impl Load {
     }
 }
 
-/// Allocations of a run of so many requests. Behind a gate each process has a class of its own.
+/// Number of allocations of a run with this number of requests. With a gate each process has a class of its own.
 fn allocations(scheduler: &str, gate: &str, depth: u32, requests: u64, load: Load) -> u64 {
     let profile = profile::by_name("atlas10k")
         .expect("shipped")
@@ -177,7 +177,7 @@ fn grows_no_more(scheduler: &str, gate: &str, depth: u32, load: Load) {
     );
 }
 
-/// A server asks its drive after each event what is on the medium.
+/// A server asks its drive after each event for the sectors that were written to the medium.
 fn recording_what_is_written_allocates_nothing() {
     let profile = profile::by_name("wd5000aaks").expect("shipped");
     let mut drive = Drive::new(&profile, 1);

@@ -1,4 +1,4 @@
-//! Times and rates at the ends of what there is: a run ends, with a report or an error.
+//! Times and rates at the ends of their ranges. Each run ends with a report or an error.
 
 use headtime_disk::Part;
 use headtime_disk::drive::Drive;
@@ -77,7 +77,7 @@ fn a_plug_and_a_timeout_that_end_after_all_time_never_end() {
         let report = simulate(&drive(), &mut At::times(&[DAY]), |setup| {
             setup.stations[0].engine.plug = plug(timeout);
             setup.timeout = Some(timeout);
-            // One that ends is over by then, one that does not is not.
+            // By this time a request with a finite timeout has ended, and one without has not.
             setup.limit = Some(after + Nanos::from_secs(2 * 86_400));
         });
         let report = report.expect("a limit ends it");
@@ -126,7 +126,7 @@ fn a_run_goes_no_farther_than_the_latest_time() {
     }
 }
 
-/// What each of its drives did is added, so that each has its share of the time there is.
+/// The times of all drives are added, so each drive may use its share of the time range only.
 #[test]
 fn a_volume_comes_to_the_end_of_time_before_the_sum_over_its_drives_does() {
     const MEMBERS: u64 = 3;
@@ -205,7 +205,7 @@ fn a_loop_in_which_no_time_passes_ends() {
     );
 }
 
-/// What comes first comes after the end.
+/// The first arrival comes after the limit.
 #[test]
 fn a_run_in_which_nothing_happens_accounts_for_its_time() {
     for warm_up in [0, 60] {

@@ -1,4 +1,4 @@
-//! What a run reports: starvation shows, and a limit that is not reached changes nothing.
+//! Reports of runs: starvation shows, and a limit that is not reached changes nothing.
 
 use headtime_disk::Part;
 use headtime_disk::profile::{self, Profile};
@@ -126,7 +126,7 @@ fn the_warm_up_is_left_out() {
     assert_eq!(part.engine.finished, 400);
 }
 
-/// Who waits says so, what came of it, and also when it is swapped out in between.
+/// A scheduler that waits reports its waits and their outcome, also if another scheduler replaces it.
 #[test]
 fn waits_are_reported_of_all_schedulers_of_a_run() {
     let mut workload = SyntheticSpec::alike(2, 3, &reader(1, (0, 1)));
@@ -159,7 +159,7 @@ fn waits_are_reported_of_all_schedulers_of_a_run() {
     assert_eq!(half.waits, half.waits_won + half.waits_lost);
 }
 
-/// Without an end of its own and without a limit: whoever watches is the only one to end it.
+/// The run has no end of its own and no limit, so only the watcher can end it.
 #[test]
 fn a_run_that_is_watched_ends_when_the_watcher_says_so() {
     let workload = SyntheticSpec::alike(1, 2, &reader(4, (0, 1)));
@@ -228,8 +228,8 @@ fn an_observer_sees_each_event_command_and_swap_that_the_log_has() {
     assert_eq!(seen, logged);
 }
 
-/// Reads, writes and the rest of an origin are what it has in all, and those of all origins what the run
-/// has.
+/// Reads, writes and other requests of an origin add up to the origin's total. The totals of all origins add up to
+/// the run's total.
 #[test]
 fn kinds_of_requests_add_up_to_all() {
     let workload = SyntheticSpec {
@@ -270,8 +270,8 @@ fn kinds_of_requests_add_up_to_all() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A scheduler that never waits has no time of waiting, whatever holds requests back; and every instant
-    /// of the arm belongs to one part.
+    /// A scheduler that never waits has no time of waiting, also if other parts hold requests back. Every instant of
+    /// the arm belongs to one part.
     #[test]
     fn only_who_chooses_to_wait_waits(
         scheduler in prop::sample::select(vec!["noop", "deadline", "clook", "sstf"]),
@@ -321,7 +321,8 @@ proptest! {
     }
 }
 
-/// Behind barriers the arm rests, and that is not the scheduler's doing; one that waits has time of waiting.
+/// While barriers hold requests, the arm idles, and the scheduler has no time of waiting. A scheduler that waits has
+/// some.
 #[test]
 fn time_behind_barriers_is_held() {
     let workload = |flags| {

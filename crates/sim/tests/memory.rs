@@ -1,4 +1,4 @@
-//! What a scan of a disk of 20 TB keeps in memory.
+//! Memory of a scan of a 20 TB disk.
 
 use headtime_disk::Model;
 use headtime_disk::profile;
@@ -24,7 +24,7 @@ fn a_copy_of_20_tb_beside_hashes_has_less_than_64_mb() {
         ..FreeblockOptions::default()
     };
     let mut scan = Freeblock::new(model, capacity, whole, options).expect("it turns");
-    // What clients read in parts takes memory, too.
+    // Blocks that clients read in parts take memory, too.
     for number in 0..200_000 {
         let extent = Extent::at(number * 100_000 + 3, 8);
         let request = Request::new((), Op::Read, extent, Time::ZERO);
@@ -41,7 +41,7 @@ fn a_copy_of_20_tb_beside_hashes_has_less_than_64_mb() {
     }
     let now = dhat::HeapStats::get();
     let (kept, most) = (now.curr_bytes, now.max_bytes);
-    // A server has a bit for each block beside it that has a hash, and for each that has been copied.
+    // A server has two more bits for each block: for the block's hash, and for blocks that were copied.
     let marks = 2 * (capacity.get() / 512 / 8) as usize;
     assert!(kept + marks < 64_000_000, "{kept} and {marks} bytes");
     assert!(most < 128_000_000, "{most} bytes while it begins");

@@ -1,4 +1,4 @@
-//! Scans with promises: what is estimated of a run without them, what is read by when, and what is said of it.
+//! Scans with promises: the estimated p99 without the scan, the blocks read by a date, and the verdict.
 
 use headtime_disk::Model;
 use headtime_disk::drive::{Drive, Fault};
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// No retried reads, and no long waits.
 const NONE: [f64; 2] = [0.0; 2];
 
-/// Their shares in the shipped profile.
+/// Shares of retried reads and of long waits in the shipped profile.
 const LATE: [f64; 2] = [0.015, 0.0005];
 
 /// The drive with shares of retried reads and of long waits.
@@ -33,12 +33,12 @@ fn drive(late: [f64; 2]) -> Profile {
     changed.expect("it can be")
 }
 
-/// How clients ask.
+/// Arrival process of the clients.
 #[derive(Clone, Copy, Debug)]
 enum Load {
-    /// Whatever the disk does: so many a second in all.
+    /// Requests per second in all, at any speed of the disk.
     Open(f64),
-    /// So many that think for so long in the mean.
+    /// Number of clients, and their mean think time in milliseconds.
     Closed(u32, u64),
 }
 
@@ -71,7 +71,7 @@ fn clients(load: Load, seed: u64) -> SyntheticSpec {
     SyntheticSpec::alike(seed, count, &each)
 }
 
-/// What became of a scan.
+/// Results of a scan.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Read {
     /// The blocks that were delivered, by their first sectors, in their order.
@@ -80,7 +80,7 @@ struct Read {
     waits: ClientWaits,
     changes: Vec<(Time, Verdict)>,
     left: u64,
-    /// When the last block was read; [`Time::NEVER`] if it was not.
+    /// Time at which the last block was read; [`Time::NEVER`] if some block was not read.
     ended: Time,
     /// Blocks that could not be read, and commands for them after that was known.
     unreadable: usize,
@@ -90,7 +90,8 @@ struct Read {
 struct Watched {
     scan: Rc<RefCell<Freeblock<Arc<Model>>>>,
     blocks: Rc<RefCell<Vec<u64>>>,
-    /// Whether it was asked for anything: each is woken once, so that scans with and without promises are offered the same requests.
+    /// True once the engine has asked the scan. Each scan is woken once, so that scans with and without promises are
+    /// offered the same requests.
     is_awake: bool,
     in_vain: Rc<RefCell<u64>>,
 }
@@ -147,14 +148,14 @@ struct Run {
     scheduler: &'static str,
     depth: u32,
     seconds: u64,
-    /// What is read, in GB from the beginning, and what is promised of it; nothing if `None`.
+    /// Size of the wanted pieces in GB, and the promise of the scan. `None` without a scan.
     scan: Option<(u64, Option<Promised>)>,
-    /// Whether a sector in a hundred blocks cannot be read.
+    /// True if a sector in every hundred blocks is unreadable.
     is_worn: bool,
     queue: DriveQueue,
 }
 
-/// When each request ended, and how long after it had come, in their order.
+/// Number, end and latency of each request, in order of completion.
 type Timeline = Vec<(u64, Time, Nanos)>;
 
 impl Run {
@@ -189,7 +190,7 @@ impl Run {
                 queue: self.queue,
                 ..FreeblockOptions::default()
             };
-            // Pieces all over the disk, so that there is something in every gap.
+            // Pieces all over the disk, so that every gap has wanted blocks.
             let pieces: Vec<Extent> = (0..gigabytes * 10)
                 .map(|piece| {
                     let at = capacity.get() / (gigabytes * 10) * piece / 128 * 128;
@@ -252,7 +253,7 @@ fn promised(seconds: u64, p99: Option<f64>) -> Promised {
     }
 }
 
-/// What 99 % of those that ended by then did not exceed, in ms.
+/// Latency in ms that 99 % of the requests completed by `until` did not exceed.
 fn p99(timeline: &Timeline, until: Time) -> f64 {
     let ended = timeline.iter().filter(|(_, at, _)| *at <= until);
     let mut latencies: Vec<Nanos> = ended.map(|(_, _, latency)| *latency).collect();
@@ -261,7 +262,7 @@ fn p99(timeline: &Timeline, until: Time) -> f64 {
     latencies[at].as_millis_f64()
 }
 
-/// The tolerance is that of docs/scenario.md.
+/// docs/scenario.md states the same tolerance.
 #[test]
 fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
     let all = [
@@ -335,7 +336,7 @@ fn every_block_is_delivered_once_in_gaps_in_idle_time_and_outright() {
     blocks.dedup();
     assert_eq!(blocks.len(), read.blocks.len(), "one was delivered twice");
     let all = 10 * 10 * (100_000_000 / 512 / 128);
-    // What is under way at the end was neither.
+    // Blocks in the drive at the end are neither delivered nor left.
     let there = blocks.len() as u64 + read.left + stats.read_by_others;
     assert!(there <= all && there + 64 >= all, "{there} of {all}");
 }

@@ -1,5 +1,5 @@
-//! Everything that may stand before drives, drawn from seeds: gates that hold and reserve, windows, orders to them, a
-//! job in the background, lanes that are drained, and volumes of which a member fails. Under the audit, to the end, with logs that replay.
+//! Random worlds from seeds: gates with holds and reserves, windows, orders to gates, a background job, drained
+//! lanes, and volumes with a failing member. All runs are audited to the end, and their logs replay.
 
 mod scripted;
 
@@ -36,10 +36,10 @@ impl Draw {
     }
 }
 
-/// What takes over in flight, of each member.
+/// Exchange in flight, on each member.
 #[derive(Clone, Copy)]
 enum Swap {
-    /// A lane, what is in another one.
+    /// Drains the first lane into the second.
     Drain(Lane, Lane),
     Scheduler(Lane, &'static str),
     Gate(ToyGate, &'static str),
@@ -79,7 +79,7 @@ struct Drawn {
     coalesce: Option<Coalesce>,
     scheduler: &'static str,
     map: Striped,
-    /// What goes wrong with the last member, and when.
+    /// Faults of the last member, with their times.
     faults: Vec<(Time, Fault)>,
     requests: Vec<NewRequest>,
 }
@@ -208,7 +208,7 @@ fn requests(draw: &mut Draw, map: Striped) -> Vec<NewRequest> {
             _ => Flags::NONE,
         };
         let start = match draw.below(2) {
-            // Next to each other, so that there is something to merge.
+            // Adjacent requests, so that some merge.
             0 => 8 * draw.below(40),
             _ => draw.below(spread),
         };
@@ -250,7 +250,7 @@ fn gated(world: &Drawn) -> Option<Gated> {
     })
 }
 
-/// Replays a log with engines as those of the world.
+/// Replays a log with engines as in the world.
 fn replayed(world: &Drawn, log: &str) -> Result<log::Replayed, log::ReplayError> {
     let engine = |_| {
         let engine = Engine::behind(world.config, build(world.scheduler), gated(world));
@@ -261,7 +261,7 @@ fn replayed(world: &Drawn, log: &str) -> Result<log::Replayed, log::ReplayError>
     again.all(log, |text| Some(build(text)))
 }
 
-/// What came of a world: its log, and what it tried.
+/// Results of a world: its log, and counts of the cases that it tried.
 #[derive(Default)]
 struct Ran {
     log: String,

@@ -1,5 +1,5 @@
-//! A volume of three that splits requests by address, under the audit: errors reach exactly the requests that touch them, a
-//! member that does not answer does not stop the others, nothing passes a flush, and logs replay.
+//! A volume of three members that splits requests by address, under the audit. Errors reach exactly the requests that
+//! touch them, and a silent member does not stop the others. No part passes a flush, and logs replay.
 
 mod scripted;
 
@@ -38,14 +38,14 @@ fn build(scheduler: &str) -> Box<dyn Scheduler> {
     spec.build(positioning).expect("built")
 }
 
-/// What goes wrong on member 1 at time zero, and the timeout in seconds.
+/// Fault of member 1 at time zero, and the timeout in seconds.
 type Wrong = (Fault, u64);
 
 struct Ran {
     report: Report,
     log: String,
     done: Vec<u64>,
-    /// Of each member, when its commands ended and how.
+    /// Times and outcomes of each member's commands.
     ended: Vec<Vec<(Time, Outcome)>>,
 }
 
@@ -132,7 +132,7 @@ fn requests(seed: u64, writes: u64, flushes: u64) -> Vec<NewRequest> {
     (0..200).map(one).collect()
 }
 
-/// The requests that failed: those of whose process no bytes were moved.
+/// Requests that failed. A failed request's process has moved no bytes.
 fn failed(report: &Report) -> Vec<u64> {
     let origins = report.measured.origins.iter();
     let failed = origins.filter(|origin| origin.all().bytes == 0);

@@ -4,7 +4,7 @@ use headtime_sched::{Class, Flags, Op, Origin, Request, Tag};
 use headtime_units::{Extent, Lba, Nanos, Time};
 use proptest::prelude::*;
 
-/// Sectors of the toy disk; no arrival lies behind it.
+/// Sectors of the toy disk. Every arrival is below this address.
 pub const CAPACITY: u64 = 100_000;
 
 /// Most gestures of a scenario.
@@ -15,13 +15,13 @@ const GESTURE_MAX: usize = 11;
 /// A request that is going to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
-    /// When it comes.
+    /// Time of the arrival.
     pub at: Time,
-    /// How long it is held back before the scheduler sees it, as one that overlaps another is.
+    /// Time for which the engine holds the request back before the scheduler sees it, as with an overlap.
     pub held: Nanos,
-    /// What to do.
+    /// Operation.
     pub op: Op,
-    /// To which sectors.
+    /// Sectors that the request addresses.
     pub extent: Extent,
     pub process: u32,
     pub class: Class,
@@ -40,12 +40,12 @@ impl Arrival {
         }
     }
 
-    /// When the scheduler sees it.
+    /// Time at which the scheduler sees the request.
     pub fn inserted(&self) -> Time {
         self.at + self.held
     }
 
-    /// As the request that goes by this tag.
+    /// The arrival as a request with this tag.
     pub fn request(&self, tag: Tag) -> Request {
         Request {
             tag,
@@ -62,24 +62,24 @@ impl Arrival {
     }
 }
 
-/// What a checker does with a scheduler.
+/// Arrivals and the settings with which a checker tries a scheduler.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What arrives, in the order in which the scheduler sees it.
+    /// Requests in the order in which the scheduler sees them.
     pub arrivals: Vec<Arrival>,
-    /// How many requests the disk takes at once, at least 1.
+    /// Number of requests that the disk takes at once, at least 1.
     pub depth: usize,
-    /// Whether requests that touch are merged.
+    /// True if the checker merges requests that touch.
     pub merge: bool,
-    /// After how many arrivals the scheduler is drained and another takes over.
+    /// Number of arrivals after which the scheduler is drained and another takes over.
     pub swap_after: Option<usize>,
-    /// Whether one is withdrawn that the scheduler has not chosen, and at every how many occasions:
-    /// decisions, arrivals, and whatever else happens.
+    /// Number of occasions without a withdrawal before the checker withdraws a queued request. Decisions, arrivals
+    /// and all other events are occasions.
     pub withdraw_every: Option<usize>,
 }
 
 impl Scenario {
-    /// Of these arrivals, at depth 1 with merging.
+    /// A scenario with these arrivals, at depth 1 and with merging.
     pub fn new(mut arrivals: Vec<Arrival>) -> Scenario {
         arrivals.sort_by_key(Arrival::inserted);
         Scenario {
@@ -92,17 +92,17 @@ impl Scenario {
     }
 }
 
-/// Whatever may arrive: bursts, sequential runs, the same address many times, overlapping requests,
-/// up to four processes, three classes, some held back; at any depth to 4, some with a swap; most from
-/// the start of time on, and some near its end.
+/// Scenarios with arrivals of all kinds: bursts, sequential runs, the same address many times and overlapping
+/// requests. They have up to four processes, three classes, and requests that are held back. The depth is 1 to 4, and
+/// some scenarios swap the scheduler. Most start at time 0 and some near the end of time.
 pub fn scenarios() -> impl Strategy<Value = Scenario> {
     let held = prop_oneof![9 => Just(0_u64), 1 => 0..30_000_u64];
     let class = prop_oneof![6 => Just(1_u8), 1 => Just(0), 1 => Just(2)];
     with_extras(held, class)
 }
 
-/// As [`scenarios`], of one class, nothing held back, and without a swap: what bounds in time are
-/// stated for.
+/// As [`scenarios`], but of one class, with nothing held back and without a swap. Bounds in time are stated for such
+/// scenarios.
 pub fn plain_scenarios() -> impl Strategy<Value = Scenario> {
     with_extras(Just(0), Just(1)).prop_map(|scenario| Scenario {
         swap_after: None,
@@ -147,7 +147,7 @@ fn with_extras(
                 Scenario {
                     depth,
                     merge,
-                    // At most all of them, so that there is still a swap when it has shrunk.
+                    // The number is limited to the arrivals, so that a shrunk scenario still has a swap.
                     swap_after: swap_after.map(|after| after.min(scenario.arrivals.len())),
                     withdraw_every,
                     ..scenario
@@ -156,7 +156,8 @@ fn with_extras(
         )
 }
 
-/// When a scenario begins. An hour before the latest time that is let in there is room for the rest.
+/// Time at which a scenario begins. From an hour before the latest permitted time there is room for the whole
+/// scenario.
 fn begins() -> impl Strategy<Value = Nanos> {
     const LATE: Nanos = Nanos::from_nanos(Time::LATEST.as_nanos() - 3_600_000_000_000);
     let other = [Nanos::from_nanos(1), Nanos::from_secs(90_000), LATE];
@@ -228,11 +229,11 @@ fn shape() -> impl Strategy<Value = Shape> {
     ]
 }
 
-/// A steady load ahead of the head, which leaves one request behind for as long as the policy lets
-/// it: the scenario in which a policy that starves is seen to do so.
+/// A steady load ahead of the head, which leaves one request behind for as long as the policy permits. A policy that
+/// starves requests shows it in this scenario.
 ///
-/// The request left behind is a read of sector 0, the second that arrives; after it come `count`
-/// reads that ascend, each just as the one before the last is done.
+/// The request left behind is a read of sector 0, the second arrival. After this read come `count` ascending reads,
+/// each at the end of the last but one.
 pub fn starving(count: u64) -> Scenario {
     const STEP: u64 = 16;
     let gap = crate::ToyDisk::access_time(Lba::new(STEP), Lba::ZERO, 8);

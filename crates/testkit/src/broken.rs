@@ -1,4 +1,4 @@
-//! Policies with a fault, which the checkers must find. A checker that passes one is no checker.
+//! Policies with a fault, which the checkers must find. A checker that passes a faulty policy is useless.
 
 use headtime_sched::{
     BoundsWaits, Candidate, Dispatch, Elevator, HeadState, Request, Scheduler, Sstf, Tag, WaitBound,
@@ -6,12 +6,12 @@ use headtime_sched::{
 use headtime_units::{Lba, Nanos, Time};
 use std::cell::Cell;
 
-/// What is wrong with a [`Broken`] elevator.
+/// Fault of a [`Broken`] elevator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing: what the checkers must pass.
+    /// No fault. The checkers must pass this elevator.
     None,
-    /// Every third request taken is lost, and the next one returned in its place.
+    /// Every third request taken is lost, and the next request is returned in its place.
     Drops,
     /// As `Drops`, and still counted as queued.
     Loses,
@@ -21,15 +21,15 @@ pub enum Fault {
     ClaimsBound,
     /// It says that nobody waits longer than 1 ms and two accesses.
     ClaimsTime,
-    /// A look moves the head, as it seems to the elevator.
+    /// A peek moves the head, as it seems to the elevator.
     PeekRemembers,
-    /// To be asked while nothing is queued moves the head, as it seems to the elevator.
+    /// A call of `take` while nothing is queued moves the head, as it seems to the elevator.
     AskedInVain,
     /// It shows the oldest request and takes the nearest.
     PeekDisagrees,
-    /// It does not hear that a request became part of another.
+    /// It ignores that a request became part of another.
     IgnoresFused,
-    /// It does not hear that a request grew.
+    /// It ignores that a request grew.
     IgnoresMerged,
     /// It forgets that a fused request has the older arrival.
     ForgetsPlace,
@@ -39,17 +39,17 @@ pub enum Fault {
     DrainsPartly,
     /// It returns nothing, every third time, although something is queued.
     Shy,
-    /// It goes on having what was withdrawn.
+    /// It keeps a withdrawn request queued.
     KeepsWithdrawn,
-    /// What is queued for 2 ms is urgent, and it says that nothing ever is.
+    /// A request queued for 2 ms is urgent, but `expires` says that no request ever becomes urgent.
     ForgetsExpiry,
-    /// What is queued for 2 ms is urgent, and it says a nanosecond later.
+    /// A request queued for 2 ms is urgent, but `expires` names a time one nanosecond later.
     ExpiresLate,
-    /// It says that what is never urgent is.
+    /// Requests never become urgent, but `expires` says that they do.
     ExpiresInVain,
 }
 
-/// How long a request is queued before a [`Broken`] elevator takes it for urgent, if it does.
+/// Time in the queue after which a [`Broken`] elevator with a fault of expiry takes a request for urgent.
 const PATIENCE: Nanos = Nanos::from_millis(2);
 
 /// Shortest seek first, with a fault.
@@ -66,7 +66,7 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// With this fault, without requests.
+    /// An elevator with this fault, without requests.
     pub fn new(fault: Fault) -> Broken {
         Broken {
             fault,
@@ -79,7 +79,7 @@ impl Broken {
         }
     }
 
-    /// The head as it seems after so many looks.
+    /// Head as it seems to the elevator after the counted looks.
     fn moved(&self, head: &HeadState) -> HeadState {
         match self.looks.get() {
             0 => *head,
@@ -272,7 +272,7 @@ pub struct BrokenWaiter {
 }
 
 impl BrokenWaiter {
-    /// With this fault, without requests.
+    /// A scheduler with this fault, without requests.
     pub fn new(fault: WaitFault) -> BrokenWaiter {
         BrokenWaiter {
             fault,

@@ -21,11 +21,11 @@ pub struct Served {
     pub request: Request,
     /// The arrivals in it, by number.
     pub parts: Vec<usize>,
-    /// When it was handed out.
+    /// Time at which the request was handed out.
     pub at: Time,
 }
 
-/// Drives a scheduler through a scenario, and says what it served, or what it broke.
+/// Drives a scheduler through a scenario. Returns the requests served, or the promise broken.
 ///
 /// `make` is called for the scheduler, and again for its successor if there is a swap. Requests that
 /// touch are merged as the engine would.
@@ -44,7 +44,7 @@ pub fn check<S: Scheduler>(
 ///
 /// # Errors
 ///
-/// The first broken promise: those of [`check`].
+/// The first broken promise, as for [`check`].
 pub fn check_patiently<S: Scheduler>(
     patience: Nanos,
     mut make: impl FnMut() -> S,
@@ -55,12 +55,12 @@ pub fn check_patiently<S: Scheduler>(
     run.run(|| Counted::new(make()))
 }
 
-/// As [`check`], for an elevator: peeking besides, at every turn and at other heads, and comparing
-/// what it takes with that and with a twin that is never peeked at.
+/// As [`check`], for an elevator. In addition, the check peeks at every turn and at other heads. The elevator must
+/// take the request that it showed, and the same request as a twin that is never peeked at.
 ///
 /// # Errors
 ///
-/// The first broken promise: those of [`check`], and peek.
+/// The first broken promise of [`check`], or peek.
 pub fn check_elevator<E: Elevator>(
     mut make: impl FnMut() -> E,
     scenario: &Scenario,
@@ -69,16 +69,16 @@ pub fn check_elevator<E: Elevator>(
     Run::new(twins, scenario).run(|| Twins::new(make(), make()))
 }
 
-/// As [`check_elevator`], and that nobody waits longer than the elevator's bound in time, with the
-/// slowest access that the run had.
+/// As [`check_elevator`]. In addition, no request may wait longer than the elevator's bound in time, with the slowest
+/// access of the run.
 ///
 /// # Errors
 ///
-/// The first broken promise: those of [`check_elevator`], and in time.
+/// The first broken promise of [`check_elevator`], or in time.
 ///
 /// # Panics
 ///
-/// If the scenario has a swap, or a request that is held back: the bounds do not cover those.
+/// If the scenario has a swap, or a request that is held back: the bounds do not cover such scenarios.
 pub fn check_waits<E: Elevator + BoundsWaits + 'static>(
     mut make: impl FnMut() -> E,
     scenario: &Scenario,
@@ -101,11 +101,11 @@ pub fn check_waits<E: Elevator + BoundsWaits + 'static>(
 
 type Judge = Box<dyn Fn(&Request, usize) -> Option<headtime_sched::WaitBound>>;
 
-/// What the disk is at.
+/// A request that the disk serves.
 struct InFlight {
     done: Time,
     request: Request,
-    /// The scheduler has not handed it out, and is not told of its end.
+    /// True if the scheduler has not handed the request out. It is not notified of the completion then.
     withdrawn: bool,
     tags: Vec<Tag>,
 }
@@ -126,7 +126,7 @@ struct Run<'a, S> {
     idle_until: Option<Time>,
     idle_since: Option<Time>,
     swapped: bool,
-    /// How often it was time to look whether a request is withdrawn.
+    /// Number of occasions to withdraw a request so far.
     looks: usize,
     served: Vec<Served>,
     promise: Option<Judge>,
@@ -269,7 +269,7 @@ impl<'a, S: Subject> Run<'a, S> {
 
     fn dispatch(&mut self) -> Result<(), Violation> {
         loop {
-            // Whether or not there is room, and also in the middle of a wait.
+            // Requests are withdrawn with or without room in the disk, and also in the middle of a wait.
             if let Some(request) = self.withdraw() {
                 self.idle_until = None;
                 self.hand_out(request, true)?;
@@ -303,13 +303,13 @@ impl<'a, S: Subject> Run<'a, S> {
         Ok(())
     }
 
-    /// What the scheduler wants done next, unless it finds something wrong.
+    /// Asks the scheduler for its next decision. Returns an error if the subject has found a violation.
     fn ask(&mut self) -> Result<Dispatch, Violation> {
         let decision = self.subject.dispatch(self.now);
         self.subject.found().map_or(Ok(decision), Err)
     }
 
-    /// A request that goes to the disk past the scheduler now.
+    /// Withdraws a request, if one is due. The disk gets this request now, past the scheduler.
     fn withdraw(&mut self) -> Option<Request> {
         let every = self.scenario.withdraw_every?;
         self.looks += 1;
@@ -351,7 +351,7 @@ impl<'a, S: Subject> Run<'a, S> {
         self.ensure(queued.request == request, Rule::Once, || {
             format!("{:?} is handed out as {request:?}", queued.request)
         })?;
-        // What it was made to give up is not its choice.
+        // A withdrawn request is not the scheduler's choice.
         if !withdrawn {
             if let Some(most) = self.subject.overtake_max() {
                 self.overtaken(&queued, most)?;
@@ -446,8 +446,8 @@ impl<'a, S: Subject> Run<'a, S> {
     }
 }
 
-/// Asks whether two requests may be merged, and holds the answer against what the policy says without
-/// being asked about them.
+/// Asks whether two requests may be merged, and compares the answer with `partners` and `merge_key`, which the policy
+/// states without this question.
 fn may_merge(subject: &impl Subject, queued: &Request, new: &Request, way: Way) -> bool {
     let may = subject.may_merge(queued.tag, new);
     let (partners, other) = match way {

@@ -4,8 +4,8 @@ use headtime_sched::{Dispatch, Foretold, Partners, Request, Scheduler, Tag, Wait
 use headtime_units::Time;
 use std::cell::Cell;
 
-/// A scheduler as it is, with a count of how often it was asked whether two requests may be merged, and how often
-/// what is next.
+/// A scheduler with counters. They count the questions whether two requests may be merged, and the questions for the
+/// next request.
 #[derive(Debug)]
 pub struct Counted<S> {
     scheduler: S,
@@ -14,7 +14,7 @@ pub struct Counted<S> {
 }
 
 impl<S> Counted<S> {
-    /// Nothing has been asked yet.
+    /// A scheduler without calls so far.
     pub fn new(scheduler: S) -> Counted<S> {
         Counted {
             scheduler,

@@ -1,9 +1,9 @@
-//! Texts that somebody damaged, for the tests of what reads them.
+//! Damaged texts, for tests of readers.
 
 use proptest::prelude::*;
 
-/// One of the texts, which are ASCII, with a piece of up to 11 bytes replaced by another: mostly still
-/// TOML, so that it gets far.
+/// One of the texts, which are ASCII, with a piece of up to 11 bytes replaced by another. Most results are still
+/// TOML, so that readers get far.
 pub fn damaged(texts: &[&'static str]) -> impl Strategy<Value = String> {
     let of = proptest::sample::select(texts.to_vec());
     let piece = "[\"'\\[\\]{}=,.a-z0-9 \n:-]{0,12}";

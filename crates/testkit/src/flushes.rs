@@ -1,20 +1,20 @@
-//! What looks at the flushes of a volume.
+//! A check of the order of a volume's flushes.
 
 use headtime_engine::{Command, Event, Member, Seen};
 use headtime_sched::Op;
 
-/// Finds a part that passes a flush: one that reaches a member after a flush did, while that has not ended on every
-/// member of the volume. Each flush has a part on every member.
+/// Finds a part that passes a flush. Such a part reaches a member after a flush did, while the flush has not ended on
+/// every member of the volume. Each flush has a part on every member.
 #[derive(Clone, Debug)]
 pub struct FlushLook {
-    /// By member: how many flushes reached it.
+    /// Number of flushes that reached each member.
     came: Vec<u64>,
-    /// By member: how many ended.
+    /// Number of flushes that ended on each member.
     ended: Vec<u64>,
 }
 
 impl FlushLook {
-    /// Looks at a volume that is new.
+    /// A check of a new volume.
     pub fn new(members: u16) -> FlushLook {
         FlushLook {
             came: vec![0; members.into()],
@@ -22,7 +22,7 @@ impl FlushLook {
         }
     }
 
-    /// Takes note of what passes through a member's engine.
+    /// Takes note of an event or a command of a member's engine.
     ///
     /// # Errors
     ///

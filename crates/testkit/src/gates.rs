@@ -4,18 +4,18 @@ use headtime_engine::{Config, DriveTag, Gate, GateOrder, Lane, Lanes, Next};
 use headtime_sched::{Class, Origin, Request};
 use headtime_units::{Nanos, Time};
 
-/// Two ranks, and no command that grows old: real-time requests go first and have a tag of their own; nothing
-/// goes while any command in the drive is late.
+/// A gate with two ranks and a limit on the age of commands. Real-time requests go first and have a tag of their own.
+/// No command goes while any command in the drive is late.
 ///
-/// A command is late when so many others have completed since it went to the drive.
+/// A command is late if more than `age_max` others have completed since it went to the drive.
 #[derive(Clone, Debug)]
 pub struct AgedRanks {
     depth: u32,
     age_max: u64,
-    /// Whether order hands on rank; without, this gate breaks its promise.
+    /// True if order hands on rank. A gate with `false` breaks its promise.
     pub inherits: bool,
     completed: u64,
-    /// By tag: how many had completed when it was taken.
+    /// Number of completed commands when each tag was taken.
     taken: Vec<Option<u64>>,
 }
 
@@ -25,7 +25,7 @@ impl AgedRanks {
     /// The lane of all others.
     pub const LOW: Lane = Lane(1);
 
-    /// A gate that lets through `depth` commands, one less of the low rank, and holds while one is older than
+    /// A gate that lets through `depth` commands, one less of the low rank. No command goes while any is older than
     /// `age_max` others.
     pub fn new(depth: u32, age_max: u64) -> AgedRanks {
         AgedRanks {
@@ -86,7 +86,7 @@ impl Gate for AgedRanks {
 
     fn told(&mut self, _: Time, order: &GateOrder) {
         match order {
-            // One is reserved.
+            // One tag is reserved.
             GateOrder::Depth(depth) => self.depth = (*depth).max(2),
             GateOrder::Age(commands) => self.age_max = *commands,
             _ => {}
@@ -94,8 +94,8 @@ impl Gate for AgedRanks {
     }
 }
 
-/// Two programs, the even and the odd ones, take turns: each has the drive for a window, whether it asks or
-/// not.
+/// A gate with two programs, the even and the odd ones, which take turns. Each has the drive for a window, with or
+/// without requests.
 #[derive(Clone, Debug)]
 pub struct Windows {
     depth: u32,
@@ -106,7 +106,7 @@ pub struct Windows {
 }
 
 impl Windows {
-    /// Windows of this length; the even programs have the first.
+    /// A gate with windows of this length. The even programs have the first window.
     pub fn new(depth: u32, span: Nanos) -> Windows {
         Windows {
             depth,
@@ -117,7 +117,8 @@ impl Windows {
         }
     }
 
-    /// Whose window it is, and when that ends. Before the first window nobody has the drive.
+    /// Lane that owns the window at this time, and the end of the window. Before the first window no lane has the
+    /// drive.
     pub fn window(&self, now: Time) -> (Option<Lane>, Time) {
         if now < self.from {
             return (None, self.from);
@@ -139,7 +140,7 @@ impl Gate for Windows {
     }
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
-        // An order may have made it less than there are.
+        // An order may have made the depth less than the number of commands in the drive.
         if self.taken >= self.depth {
             return Next::Hold(None);
         }
@@ -171,14 +172,14 @@ impl Gate for Windows {
 /// A toy gate by name, for tests that draw one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToyGate {
-    /// [`AgedRanks`], with commands that are late after so many others.
+    /// [`AgedRanks`] with this number as `age_max`.
     Ranks(u64),
     /// [`Windows`] of this length.
     Windows(Nanos),
 }
 
 impl ToyGate {
-    /// Lanes of each of them.
+    /// Number of lanes of each toy gate.
     pub const LANES: usize = 2;
 
     /// A new gate that lets through `depth` commands, 2 or more.
@@ -189,7 +190,7 @@ impl ToyGate {
         }
     }
 
-    /// The text that a log has of it: its name, its depth, and its number.
+    /// Text of the gate in a log: name, depth and number.
     pub fn text(self, depth: u32) -> String {
         match self {
             ToyGate::Ranks(age_max) => format!("ranks:{depth}:{age_max}"),
@@ -197,7 +198,7 @@ impl ToyGate {
         }
     }
 
-    /// The gate of such a text.
+    /// The gate of a text that [`ToyGate::text`] makes.
     pub fn named(text: &str, _: &Config) -> Option<Box<dyn Gate>> {
         let (name, numbers) = text.split_once(':')?;
         let (depth, number) = numbers.split_once(':')?;

@@ -1,6 +1,6 @@
-//! What the tests of the other crates share: strategies for arrivals, checkers of the promises that
-//! a policy makes, texts of every policy, a toy disk, toy policies, broken policies that the checkers must
-//! catch, and where recorded data is.
+//! Test helpers of the other crates: strategies for arrivals, checkers of the promises that a policy makes, texts of
+//! every policy, toy disks and toy policies. [`data()`] finds the folder of recorded data. Broken policies try the
+//! checkers, which must catch them.
 //!
 //! A product crate may depend on it in its tests only.
 

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 /// The most sectors of a merged request.
 const MERGED_SECTORS_MAX: u64 = 64;
 
-/// What was promised to a request when it was inserted.
+/// Promise of the policy to a request at its insertion.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Promise {
-    /// When that was.
+    /// Time of the insertion.
     pub since: Time,
     /// The longest wait, if there is a bound.
     pub bound: Option<WaitBound>,
@@ -19,20 +19,20 @@ pub(crate) struct Promise {
 /// A queued request.
 #[derive(Clone, Debug)]
 pub(crate) struct Queued {
-    /// As the scheduler must hand it out.
+    /// The request as the scheduler must hand it out.
     pub request: Request,
     /// The arrivals in it, by number.
     pub parts: Vec<usize>,
-    /// How many were inserted before it, or before the part whose place it has.
+    /// Number of requests that were inserted before this one, or before the part whose place it has.
     pub turn: u64,
-    /// How many younger ones were handed out ahead of it.
+    /// Number of younger requests that were handed out ahead of this one.
     pub overtaken: usize,
-    /// What the policy promises in time, and from when on.
+    /// The promise in time, and the time from which it runs.
     pub promise: Promise,
 }
 
 impl Queued {
-    /// The smaller, the older.
+    /// Sort key of age: older requests have smaller keys.
     fn age(&self) -> (Time, u64) {
         (self.request.arrival, self.turn)
     }
@@ -45,21 +45,21 @@ impl Queued {
 /// How two requests would become one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
-    /// A new one joins a queued one, in front of it or behind it.
+    /// A new request joins a queued request, in front of it or after it.
     Join { front: bool },
-    /// Two that are queued, of which the first has grown.
+    /// Two queued requests become one, after the first has grown.
     Fuse,
 }
 
-/// What merging a request did.
+/// Result of merging a request.
 pub(crate) struct Merge {
-    /// The queued request that was kept, as it is now.
+    /// The queued request that has grown, in its present state.
     pub grown: Request,
-    /// The queued request that became part of it.
+    /// The queued request that became part of the grown request.
     pub gone: Option<Tag>,
 }
 
-/// What is queued, by tag.
+/// Queued requests by tag.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     queued: BTreeMap<Tag, Queued>,
@@ -87,7 +87,7 @@ impl Model {
         self.queued.keys().copied()
     }
 
-    /// How many requests of the same direction are queued.
+    /// Number of queued requests with the same direction.
     pub fn ahead_of(&self, op: Op) -> usize {
         let same = |queued: &&Queued| queued.request.op.is_read() == op.is_read();
         self.queued.values().filter(same).count()
@@ -100,8 +100,8 @@ impl Model {
         all.into_iter().map(|queued| queued.request).collect()
     }
 
-    /// Merges a new request (or what has just grown) behind or before a queued one that it touches,
-    /// as the engine does: back before front, the oldest first, where the policy has no veto.
+    /// Merges a new request, or one that has just grown, with a queued request that it touches. As in the engine,
+    /// back merges precede front merges, the oldest request comes first, and the policy may veto.
     pub fn merge(
         &mut self,
         new: &Request,
@@ -128,7 +128,7 @@ impl Model {
         grown.parts.push(part);
         grown.request.extent = joined(grown.request.extent, new.extent);
         if new.arrival < grown.request.arrival {
-            // The older one's place counts, which nobody has overtaken since it came here.
+            // The older part's place counts. No request has overtaken this place since the part came.
             grown.request.arrival = new.arrival;
             grown.overtaken = 0;
         }
@@ -161,7 +161,7 @@ impl Model {
         kept.request.extent = joined(kept.request.extent, gone.request.extent);
         kept.parts.extend(&gone.parts);
         if kept.is_younger_than(&gone) {
-            // The place counts, and with it how often it was overtaken and what was promised.
+            // The older place counts, together with its number of overtakings and its promise.
             kept.request.arrival = gone.request.arrival;
             kept.turn = gone.turn;
             kept.overtaken = gone.overtaken;
@@ -170,7 +170,7 @@ impl Model {
     }
 }
 
-/// Returns true if `new` continues `queued`, behind it or before it.
+/// Returns true if `new` continues `queued`, at its back or at its front.
 fn touches(queued: &Request, new: &Request, back: bool) -> bool {
     if back {
         queued.extent.is_followed_by(new.extent)

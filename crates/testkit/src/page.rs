@@ -4,20 +4,20 @@ use headtime_sched::{Counts, PolicyInfo, Value};
 use std::fmt::Write;
 use std::path::Path;
 
-/// What a page says of a table, after an introduction.
+/// Parts of a page with a table of policies or gates.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
     /// The file in `docs`.
     pub file: &'a str,
     /// The crate whose test writes it.
     pub package: &'a str,
-    /// What stands before the table.
+    /// Text ahead of the table.
     pub intro: &'a str,
     /// The heading of the column of bounds.
     pub bound: &'a str,
 }
 
-/// Compares a page of `docs` with what is to stand there. With `bless` the page is written anew instead.
+/// Compares a page of `docs` with its intended text. With `bless` the function writes the page anew instead.
 ///
 /// # Panics
 ///

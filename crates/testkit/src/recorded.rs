@@ -1,4 +1,4 @@
-//! What tests of recording share: a loop device to record, and what is left in tracefs.
+//! Helpers of tests of recording: a loop device to record, and a count of instances left in tracefs.
 
 use crate::Folder;
 use std::fs::{self, File};
@@ -10,12 +10,12 @@ use std::process::Command;
 pub struct Loop {
     /// The device file.
     pub device: PathBuf,
-    /// Where its file is.
+    /// Folder of the device's file.
     _folder: Folder,
 }
 
 impl Loop {
-    /// `None`, with the reason printed, where there can be none.
+    /// A loop device of this size. `None`, with the reason printed, if the machine offers no loop device.
     ///
     /// # Panics
     ///
@@ -44,7 +44,7 @@ impl Loop {
         }
     }
 
-    /// Takes the device away, which also its end would do.
+    /// Takes the device away. Dropping the value does the same.
     pub fn detach(&self) -> bool {
         let done = Command::new("losetup").arg("-d").arg(&self.device).output();
         done.is_ok_and(|output| output.status.success())
@@ -57,7 +57,7 @@ impl Drop for Loop {
     }
 }
 
-/// Instances of tracefs that a process has.
+/// Number of tracefs instances of a process.
 pub fn instances(process: u32) -> usize {
     let prefix = format!("headtime-{process}-");
     let entries = fs::read_dir("/sys/kernel/tracing/instances");

@@ -7,10 +7,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// Reads a disk in the background, on the way to what others ask for.
+/// Reads a disk in the background, on the way to staged requests.
 ///
-/// In turns it reads what lies directly before a staged read, in the same command, and the next piece of the disk,
-/// in a command that goes first. One that is [offered](Scrub::offered) each request also queues reads, and reads while nobody waits.
+/// In turns it reads the sectors directly before a staged read, in the same command, and the next piece of the disk,
+/// in a command that goes first. A scrub that is [offered](Scrub::offered) each request also queues reads, and reads
+/// while no request waits.
 #[derive(Debug)]
 pub struct Scrub {
     piece: Sectors,
@@ -19,11 +20,11 @@ pub struct Scrub {
     asked: u64,
     most: u64,
     offered: bool,
-    /// The request that was staged when it last asked for something.
+    /// The staged request at the time of the scrub's last own request.
     last: Option<Extent>,
-    /// What it has asked for and not got.
+    /// Requests of the scrub that are not finished.
     pub waits: BTreeSet<u64>,
-    /// How many of its requests are over.
+    /// Number of finished requests of the scrub.
     pub finished: u64,
 }
 
@@ -43,13 +44,13 @@ impl Scrub {
         }
     }
 
-    /// The same, which is offered each request that is chosen.
+    /// The scrub with `is_offered` on: the engine offers it each chosen request.
     pub fn offered(mut self) -> Scrub {
         self.offered = true;
         self
     }
 
-    /// What it asks for now: at most one request in each way for each staged one.
+    /// The request that the scrub wants now: at most one in each way for each staged request.
     pub fn joins<S: Scheduler>(&mut self, engine: &Engine<S>) -> Option<(Arrival, Lane, Join)> {
         let lane = Lane(0);
         let staged = engine.staged(lane).last().map(|staged| staged.extent);
@@ -92,11 +93,11 @@ impl Scrub {
         Some((arrival, lane, join))
     }
 
-    /// Takes note of the end of a request of its own.
+    /// Takes note of a finished request of this scrub.
     ///
     /// # Panics
     ///
-    /// If it did not ask for it, or was told before.
+    /// If the scrub did not ask for the request, or has seen its end already.
     pub fn finished(&mut self, done: &Finished) {
         assert!(self.waits.remove(&done.id), "{done:?} was not asked for");
         self.finished += 1;
@@ -122,22 +123,22 @@ impl Background for Scrub {
     }
 }
 
-/// A scrub that can be looked at while it runs. A clone is the same one.
+/// A scrub that tests can look at while it runs. Clones share one scrub.
 #[derive(Clone, Debug)]
 pub struct ShownScrub(Rc<RefCell<Scrub>>);
 
 impl ShownScrub {
-    /// The scrub, to be shown.
+    /// Makes a scrub visible to the test.
     pub fn new(scrub: Scrub) -> ShownScrub {
         ShownScrub(Rc::new(RefCell::new(scrub)))
     }
 
-    /// Returns true if each of its requests is over.
+    /// Returns true if all requests of the scrub are finished.
     pub fn waits_for_nothing(&self) -> bool {
         self.0.borrow().waits.is_empty()
     }
 
-    /// How many of its requests are over.
+    /// Number of finished requests of the scrub.
     pub fn finished(&self) -> u64 {
         self.0.borrow().finished
     }

@@ -16,7 +16,7 @@ pub fn one() {
     TAKEN.set(TAKEN.get() + 1);
 }
 
-/// How many steps `work` takes.
+/// Number of steps that `work` takes.
 pub fn of(work: impl FnOnce()) -> u64 {
     let before = TAKEN.get();
     work();

@@ -5,9 +5,9 @@ use crate::violation::{Rule, Violation};
 use headtime_sched::{Candidate, Dispatch, Elevator, HeadState, Partners, Request, Scheduler, Tag};
 use headtime_units::{Lba, Nanos, Time};
 
-/// A scheduler under a check, which may find something by itself.
+/// A scheduler under a check, which may find a violation by itself.
 pub(crate) trait Subject: Scheduler {
-    /// What it found when it was last asked for a request.
+    /// Violation that the subject found at its last decision.
     fn found(&mut self) -> Option<Violation> {
         None
     }
@@ -15,7 +15,7 @@ pub(crate) trait Subject: Scheduler {
 
 impl<S: Scheduler> Subject for Counted<S> {}
 
-/// Two of the same elevator, of which one is peeked at whenever there is an occasion.
+/// Two equal elevators. The check peeks at the first on every occasion, and never at the second.
 pub(crate) struct Twins<E> {
     peeked: E,
     unpeeked: E,
@@ -49,8 +49,8 @@ impl<E: Elevator> Twins<E> {
         Ok(first)
     }
 
-    /// Looks ahead for when the candidate becomes urgent: near and far, at the time that the elevator
-    /// says, and just before.
+    /// Checks at future times that the candidate becomes urgent when the elevator says so: near and far times, the
+    /// stated time, and the nanosecond before.
     fn look_ahead(&self, now: Time) -> Result<(), Violation> {
         let urgent = |at| {
             let candidate = self.peeked.peek(at, &self.head);
@@ -80,7 +80,7 @@ impl<E: Elevator> Twins<E> {
         self.look_ahead(now)?;
         let seen = self.peek(now)?.map(|candidate| candidate.request);
         let taken = self.peeked.take(now, &self.head);
-        // An engine does not ask who never waits and has nothing queued.
+        // An engine does not ask an empty scheduler that never waits.
         let blind = match self.unpeeked.queued() {
             0 => None,
             _ => self.unpeeked.take(now, &self.head),

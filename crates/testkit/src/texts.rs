@@ -1,8 +1,8 @@
-//! Texts of schedulers that cover what the table of policies allows.
+//! Texts of schedulers that cover the table of policies.
 
 use headtime_sched::{PolicyInfo, Value, policies};
 
-/// The texts of a policy at its defaults: alone, and, if it wraps an elevator, around every elevator there is.
+/// Texts of a policy at its defaults: alone and, if the policy wraps an elevator, around every elevator.
 pub fn plain_texts(info: &PolicyInfo) -> Vec<String> {
     let alone = numbered(info, |number| number.example);
     let elevators = policies().filter(|inner| info.inner.is_some() && !inner.waits);
@@ -10,8 +10,8 @@ pub fn plain_texts(info: &PolicyInfo) -> Vec<String> {
     around.chain([alone.clone()]).collect()
 }
 
-/// The texts of a policy at the ends of what it allows: its number lowest and highest, every word and both ends of
-/// every option alone, and all options at their lowest and at their highest at once.
+/// Texts of a policy at the ends of its ranges. They have its number lowest and highest, and every word and both ends
+/// of every option alone. Two more texts have all options at their lowest and at their highest.
 pub fn extreme_texts(info: &PolicyInfo) -> Vec<String> {
     let name = numbered(info, |number| number.example);
     let all = |end: fn((Value, Value)) -> Value| {
@@ -34,7 +34,7 @@ pub fn extreme_texts(info: &PolicyInfo) -> Vec<String> {
     texts
 }
 
-/// The policy's name, with the number that it ends in, if it has one.
+/// Name of the policy, followed by its number, if it has one.
 fn numbered(info: &PolicyInfo, number: fn(headtime_sched::NumberInfo) -> u64) -> String {
     let number = info.number.map(|info| number(info).to_string());
     info.name.to_owned() + &number.unwrap_or_default()

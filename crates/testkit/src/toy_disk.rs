@@ -1,4 +1,4 @@
-//! A disk simple enough to be right, and a model of one detailed enough to cost what a real one does.
+//! A simple disk whose timing is obviously right, and a model of positions that costs as much as a real drive's.
 
 use headtime_sched::{Op, Positioning, Predicted, Request};
 use headtime_units::{Extent, Lba, Nanos, Time};
@@ -11,7 +11,7 @@ pub struct ToyDisk {
 }
 
 impl ToyDisk {
-    /// How long it takes to serve a request, and moves the head behind it.
+    /// Serves a request and moves the head to its end. Returns the duration.
     pub fn access(&mut self, request: &Request) -> Nanos {
         let extent = request.extent;
         let time = ToyDisk::access_time(extent.start, self.head, extent.len.get());
@@ -19,7 +19,7 @@ impl ToyDisk {
         time
     }
 
-    /// How long an access of `len` sectors at `lba` takes with the head at `head`.
+    /// Duration of an access of `len` sectors at `lba` with the head at `head`.
     pub fn access_time(lba: Lba, head: Lba, len: u64) -> Nanos {
         let distance = lba.distance(head).get();
         let seek = match distance {
@@ -30,27 +30,27 @@ impl ToyDisk {
     }
 }
 
-/// Where a sector is on a [`ToyMechanics`].
+/// Place of a sector on a [`ToyMechanics`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToyPlace {
-    /// Its address, for bounds.
+    /// Address, for bounds.
     pub lba: u64,
     /// The arm's position.
     pub cylinder: u32,
     /// The surface.
     pub head: u32,
-    /// Where on the track, in 2^32nds of a turn.
+    /// Angle on the track, in 2^32nds of a turn.
     pub angle: u32,
 }
 
-/// A disk of 7200 rpm with 16 zones, 4 heads, skew, and a seek curve with a root and a linear part:
-/// nobody's disk, with what a prediction costs for somebody's.
+/// A disk of 7200 rpm with 16 zones, 4 heads, skew, and a seek curve with a root and a linear part. The disk models
+/// no product, but its predictions cost as much as those of a real drive's model.
 ///
-/// It has no head switch and no settling of writes, and its noise is none.
+/// The model has no head switch, no settling of writes and no noise.
 #[derive(Clone, Debug)]
 pub struct ToyMechanics {
     zones: Vec<Zone>,
-    /// Seek time in nanoseconds by cylinders, which never falls.
+    /// Seek time in nanoseconds by distance in cylinders. The times never fall.
     seek_ns: Vec<u32>,
     turn_ns: u32,
     sectors: u64,
@@ -82,7 +82,7 @@ impl ToyMechanics {
             });
             lba += u64::from(per_track * HEADS * CYLINDERS_PER_ZONE);
         }
-        // Integers only, so that it is the same on every machine.
+        // Integer arithmetic gives the same disk on every machine.
         let root = |distance: u64| (distance * 1_000_000).isqrt();
         let seek = |distance: u64| match distance {
             0 => 0,
@@ -157,9 +157,10 @@ impl Positioning for ToyMechanics {
     }
 
     fn seek_at_least(&self, from: ToyPlace, _: ToyPlace, lba: Lba) -> Nanos {
-        // Behind the end everything is at the end, and no farther than that.
+        // Addresses past the end have the place of the last sector.
         let sectors = from.lba.abs_diff(lba.get().min(self.sectors - 1));
-        // So many sectors reach over at least so many cylinder ends, less the one they begin in.
+        // A cylinder has at most this number of sectors, so the distance crosses at least the quotient's number of
+        // cylinder ends.
         let cylinders = sectors / u64::from(PER_TRACK_MAX * HEADS);
         self.seek_time(cylinders as u32)
     }
@@ -170,7 +171,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Within a track, some cylinders away, and up to past either end of the disk.
+    /// Distances within a track, over some cylinders, and up to past either end of the disk.
     fn distances() -> impl Strategy<Value = u64> {
         prop_oneof![0..1_200_u64, 0..100_000_u64, 0..130_000_000_u64]
     }

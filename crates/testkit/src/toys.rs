@@ -1,30 +1,29 @@
-//! Policies that try the seam: one that waits, and one that vetoes merges. Not for use.
+//! Two policies that try the scheduler interface: a waiting policy and a policy with a veto on merges. Not for use.
 
 use headtime_sched::{
     Candidate, Dispatch, Elevator, HeadState, ListId, Request, Requests, Scheduler, Tag,
 };
 use headtime_units::{Lba, Nanos, Time};
 
-/// How long [`ToyAnticipator`] waits.
+/// Longest wait of [`ToyAnticipator`].
 const PATIENCE: Nanos = Nanos::from_millis(2);
 
 /// Waits for the next request of a sequential stream.
 ///
-/// After a read that continues the one completed before it, it holds the disk for up to 2 ms for a
-/// request that starts where the stream stands. An urgent candidate of its elevator, or one that
-/// continues the stream, goes at once.
+/// After a read that continues the last completed read, the policy holds the disk for up to 2 ms for the stream's
+/// next request. An urgent candidate of its elevator goes at once. A candidate that continues the stream does, too.
 #[derive(Debug)]
 pub struct ToyAnticipator<E> {
     elevator: E,
     head: HeadState,
-    /// Where the last completed read ended.
+    /// End of the last completed read.
     last_end: Option<Lba>,
-    /// What it waits for, and how long.
+    /// Start of the awaited request, and the end of the wait.
     awaited: Option<(Lba, Time)>,
 }
 
 impl<E: Elevator> ToyAnticipator<E> {
-    /// One that orders like this elevator.
+    /// An anticipator that orders like this elevator.
     pub fn new(elevator: E) -> ToyAnticipator<E> {
         ToyAnticipator {
             elevator,
@@ -88,7 +87,7 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
 
     fn withdraw(&mut self, tag: Tag) -> Request {
         let request = self.elevator.withdraw(tag);
-        // If it was this one, it has come.
+        // If the withdrawn request is the awaited one, the wait is over.
         self.awaited = self
             .awaited
             .filter(|(start, _)| *start != request.extent.start);
@@ -109,19 +108,19 @@ impl<E: Elevator> Scheduler for ToyAnticipator<E> {
     }
 }
 
-/// One request per process in turn, in order of arrival within a process; never merges what comes
-/// from two processes.
+/// One request per process in turn, in order of arrival within a process. The policy never merges requests of two
+/// processes.
 #[derive(Debug)]
 pub struct ToyFair {
     requests: Requests,
-    /// Whose turn was last.
+    /// Process that was served last.
     last: u32,
 }
 
 const ALL: ListId = ListId(0);
 
 impl ToyFair {
-    /// Without requests.
+    /// A policy without requests.
     pub fn new() -> ToyFair {
         ToyFair {
             requests: Requests::new(1),
@@ -130,7 +129,7 @@ impl ToyFair {
     }
 
     fn next(&self) -> Option<Request> {
-        // The process next in a circle after the last one; of its requests, the oldest.
+        // The oldest request of the process that follows the last one in a circle.
         let after = |process: u32| process.wrapping_sub(self.last).wrapping_sub(1);
         let next = |request: &&Request| after(request.origin.process);
         self.requests.iter(ALL).min_by_key(next).copied()

@@ -1,4 +1,4 @@
-//! What a checker found.
+//! A finding of a checker.
 
 use headtime_units::Time;
 use std::fmt;
@@ -6,21 +6,22 @@ use std::fmt;
 /// A promise that every policy makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// What was inserted is queued until it is handed out, and is handed out in the end.
+    /// An inserted request is queued until the scheduler hands it out, and the scheduler hands out every request in
+    /// the end.
     Conserved,
-    /// What is handed out was queued, as it stands there, and is handed out once.
+    /// A request that is handed out was queued with the same fields, and is handed out once.
     Once,
-    /// Nobody is overtaken more often than the policy says.
+    /// No request is overtaken more often than the policy says.
     Bounded,
-    /// Nobody waits longer than the policy says.
+    /// No request waits longer than the policy says.
     InTime,
-    /// A wait ends later than now and has an end, and nothing is queued when there is nothing to do.
+    /// A wait ends later than now and has an end. The scheduler says that it is empty only if nothing is queued.
     Live,
-    /// What is peeked at is what is taken, and looking changes nothing.
+    /// A take returns the request that the peek showed, and a peek changes nothing.
     Peek,
-    /// A candidate is urgent when the elevator says that it will be, and not before.
+    /// A candidate becomes urgent at the time that the elevator states, and not before.
     Expires,
-    /// What is drained is what was queued, in order of arrival.
+    /// Draining returns all queued requests in order of arrival.
     Drain,
 }
 
@@ -29,7 +30,7 @@ pub enum Rule {
 pub struct Violation {
     pub rule: Rule,
     pub at: Time,
-    /// What happened instead.
+    /// Description of the observed behaviour.
     pub what: String,
 }
 

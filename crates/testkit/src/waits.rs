@@ -25,7 +25,7 @@ impl Waits {
         }
     }
 
-    /// Whether every promise was kept.
+    /// Returns an error for the first broken promise.
     pub fn verdict(&self) -> Result<(), Violation> {
         for (request, promise, at) in &self.kept {
             let waited = at.saturating_since(promise.since);

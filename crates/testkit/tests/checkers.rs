@@ -1,5 +1,5 @@
-//! The checkers, tried on policies that are known to be broken, and the scenarios, on whether they
-//! try anything.
+//! Checkers, tried on policies that are known to be broken. Scenarios, checked for enough merges, withdrawals and
+//! waits.
 
 use headtime_sched::{Clook, Deadline, DeadlineConfig, Dispatch, Scheduler, Sstf, WorkConserving};
 use headtime_testkit::{
@@ -22,8 +22,8 @@ fn runner(cases: u32) -> TestRunner {
     TestRunner::new_with_rng(config, rng)
 }
 
-/// Scenarios in which nothing is withdrawn: a failure shrinks further where leaving out a request does
-/// not change which others are withdrawn.
+/// Scenarios without withdrawals. Failures shrink further, since leaving out a request does not change which others
+/// are withdrawn.
 fn calm_scenarios() -> impl Strategy<Value = Scenario> {
     scenarios().prop_map(|scenario| Scenario {
         withdraw_every: None,
@@ -31,14 +31,14 @@ fn calm_scenarios() -> impl Strategy<Value = Scenario> {
     })
 }
 
-/// What the check finds in scenarios of all kinds, in calm ones if it can.
+/// Violation that the check finds, in calm scenarios if possible, else in scenarios of all kinds.
 fn found_anywhere(
     check: impl Fn(&Scenario) -> Result<(), Violation> + Copy,
 ) -> Option<(Violation, Scenario)> {
     found(calm_scenarios(), check).or_else(|| found(scenarios(), check))
 }
 
-/// What the check finds in some scenario, shrunk as far as it goes.
+/// Violation that the check finds in some scenario, with the scenario shrunk as far as possible.
 fn found(
     scenarios: impl Strategy<Value = Scenario>,
     check: impl Fn(&Scenario) -> Result<(), Violation>,
@@ -141,7 +141,7 @@ fn every_wrong_wait_is_found() {
     }
 }
 
-/// Short enough that the toy disk reaches them.
+/// Expiries short enough that the toy disk reaches them.
 const SHORT: DeadlineConfig = DeadlineConfig {
     read_expire: Nanos::from_millis(2),
     write_expire: Nanos::from_millis(6),
@@ -150,7 +150,7 @@ const SHORT: DeadlineConfig = DeadlineConfig {
     front_merges: true,
 };
 
-/// Deadline with one configuration, and the promises of another.
+/// A deadline elevator with one configuration, and the promises of another.
 struct Promises(Deadline, Deadline);
 
 impl headtime_sched::BoundsWaits for Promises {
@@ -219,7 +219,7 @@ fn promises_in_time_that_are_not_kept_are_found() {
     let violation = check_waits(sstf, &starving(200)).expect_err("it starves the request");
     assert_eq!(violation.rule, Rule::InTime, "{violation}");
 
-    // And at random: promising an expiry of 2 ms with batches of 2 where batches of 16 are served.
+    // Random scenarios: the elevator promises an expiry of 2 ms with batches of 2, and serves batches of 16.
     let long = DeadlineConfig {
         fifo_batch: 16,
         ..SHORT
@@ -248,17 +248,17 @@ fn a_closed_batch_bounds_overtaking_and_an_open_sweep_does_not() {
     assert!(behind < Some(9), "{behind:?}");
 }
 
-/// A scheduler that counts what it is told.
+/// Counters of a scheduler's calls.
 #[derive(Default)]
 struct Counts {
     merged: usize,
     fused: usize,
     drained: usize,
     withdrawn: usize,
-    /// Of those, how many in the middle of a wait.
+    /// Number of withdrawals in the middle of a wait.
     withdrawn_waiting: usize,
     idled: usize,
-    /// Whether it waits now.
+    /// True while the scheduler waits.
     waits: bool,
     deep: usize,
 }

@@ -1,7 +1,7 @@
 //! No module uses another that uses it, directly or through others, in any crate.
 //!
-//! A module uses another if it names an item of it. Declaring a module, importing it as a whole and re-exporting its
-//! items is no use. Tests may use what they like.
+//! A module uses another if it names an item of that module. Declaring a module, importing it as a whole and
+//! re-exporting its items are no use. Tests may use any module.
 
 mod sources;
 
@@ -14,14 +14,14 @@ use syn::{Item, ItemUse, Macro, UseTree, Visibility};
 #[derive(Default)]
 struct Crate {
     modules: BTreeMap<Name, Module>,
-    /// What re-exported names stand for.
+    /// Definition path of each re-exported name.
     exported: BTreeMap<Name, Name>,
 }
 
-/// What a module names.
+/// Names that a module uses.
 #[derive(Default)]
 struct Module {
-    /// By which name it knows what it imports.
+    /// Path of each import, by its local name.
     imported: BTreeMap<String, Name>,
     /// Paths as they are written.
     written: BTreeSet<Name>,
@@ -63,8 +63,8 @@ impl Crate {
                 _ => return None,
             },
         };
-        // What is re-exported is where it is defined, through as many modules as it takes; a name that stands for itself
-        // is another crate's.
+        // A re-exported item belongs to the module that defines it, through any number of re-exports. A name that
+        // stands for itself belongs to another crate.
         let exported = |path: &Name| {
             let lengths = (1..=path.len()).rev();
             let names = lengths.map(|at| path[..at].to_vec());
@@ -84,7 +84,7 @@ impl Crate {
         (!is_module && module != from).then_some(module)
     }
 
-    /// The modules that each uses.
+    /// Modules that each module uses.
     fn uses(&self) -> BTreeMap<&Name, BTreeSet<&Name>> {
         let uses = self.modules.iter().map(|(name, module)| {
             let imported = module.imported.values().map(|path| absolute(name, path));
@@ -125,7 +125,7 @@ impl Crate {
     }
 }
 
-/// Gathers what a module names.
+/// Gathers the names that a module uses.
 struct Names<'a>(&'a mut Module);
 
 impl<'ast> Visit<'ast> for Names<'_> {
@@ -148,7 +148,7 @@ impl<'ast> Visit<'ast> for Names<'_> {
         visit::visit_path(self, path);
     }
 
-    /// What stands in a macro's brackets is no Rust yet: every path-like text counts.
+    /// Macro arguments are not parsed yet, so every path-like text counts.
     fn visit_macro(&mut self, of: &'ast Macro) {
         self.visit_path(&of.path);
         let text = of.tokens.to_string().replace(" :: ", "::");
@@ -172,7 +172,7 @@ fn shown(name: &Name) -> String {
     }
 }
 
-/// A path from the root of the crate; one that begins elsewhere begins in the module itself.
+/// Path from the root of the crate. A path without `crate`, `super` or `self` begins in the module itself.
 fn absolute(module: &Name, path: &Name) -> Name {
     let ups = path
         .iter()

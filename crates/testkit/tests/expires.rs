@@ -1,5 +1,5 @@
-//! When a candidate becomes urgent: what every elevator says, against looking at every time at which it
-//! could.
+//! Time at which a candidate becomes urgent. Each elevator's statement is compared with peeks at every time at which
+//! the candidate could become urgent.
 
 use headtime_sched::{
     Class, Deadline, DeadlineConfig, Elevator, HeadState, MqDeadline, Op, Request, Tag, policies,
@@ -12,10 +12,10 @@ use std::sync::{Arc, LazyLock};
 
 static POSITIONS: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanics::new()));
 
-/// What happens at an elevator, some time after what happened before.
+/// A step of a test, some time after the step before.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A request comes, so long after it arrived.
+    /// A request is inserted, `held` nanoseconds after its arrival.
     Insert {
         op: Op,
         lba: u64,
@@ -38,11 +38,11 @@ fn steps() -> impl Strategy<Value = Vec<(u64, Step)>> {
     prop::collection::vec((0..4_u64, step), 1..40)
 }
 
-/// Runs the steps, and after each of them holds what the elevator says against what it shows at all
-/// times at which a queued request is of one of these ages, just before and just after.
+/// Runs the steps. After each step the elevator's statement must match its peeks. The peeks are at all times at which
+/// a queued request has one of these ages, one tick before, and one tick after.
 fn hold(elevator: &mut dyn Elevator, steps: Vec<(u64, Step)>, ages: &[Nanos]) {
     const TICK: Nanos = Nanos::from_nanos(1);
-    // Late enough to have been held back.
+    // The time is late enough for requests that were held back.
     let (mut now, mut head) = (Time::from_nanos(100), HeadState::START);
     let mut queued: Vec<Request> = Vec::new();
     for (tag, (after, step)) in (0..).zip(steps) {
@@ -111,7 +111,7 @@ fn configs() -> impl Strategy<Value = DeadlineConfig> {
 proptest! {
     #[test]
     fn deadline_says_when_its_candidate_expires(config in configs(), steps in steps()) {
-        // It expires when it is older than that.
+        // A candidate expires at these ages.
         let ages = [config.read_expire, config.write_expire];
         hold(&mut Deadline::new(config), steps, &ages);
     }
@@ -129,7 +129,7 @@ proptest! {
 
     #[test]
     fn every_elevator_says_when_its_candidate_expires(steps in steps()) {
-        // As far as an option of theirs is a time; the defaults are some seconds.
+        // Values of time options. The defaults are some seconds.
         let ages = [500, 5_000, 10_000].map(Nanos::from_millis);
         for info in policies().filter(|info| !info.waits) {
             let number = info.number.map_or(String::new(), |number| number.example.to_string());
@@ -140,7 +140,7 @@ proptest! {
     }
 }
 
-/// A class that has aged takes the place of an urgent request of a higher one, and is not urgent itself.
+/// An aged class takes the place of an urgent request of a higher class, and is not urgent itself.
 #[test]
 fn in_mq_deadline_what_is_urgent_can_give_way_to_what_is_not() {
     let config = DeadlineConfig {

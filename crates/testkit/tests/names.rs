@@ -1,7 +1,7 @@
 //! The name of a type stands for one thing in its crate.
 //!
-//! Structs, enums, unions, traits and aliases count, also those within a function, whatever module they are in and whoever
-//! sees them. Tests may use what names they like.
+//! Structs, enums, unions, traits and aliases count, in every module, with every visibility, and also within a
+//! function. Tests may use any name.
 
 mod sources;
 

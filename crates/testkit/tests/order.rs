@@ -1,4 +1,4 @@
-//! In which order each policy serves the queue of the textbooks, and SPTF against the obvious search.
+//! Order in which each policy serves the queue of the textbooks, and SPTF compared with the obvious search.
 
 use headtime_sched::{Elevator, HeadState, Op, Positioning, Predicted, Request, Spec, Sptf, Tag};
 use headtime_testkit::{ToyMechanics, ToyPlace};
@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use std::cell::Cell;
 use std::sync::{Arc, LazyLock};
 
-/// Positions on a line, where seeking takes a microsecond per address, and a turn of 100
-/// microseconds passes address 0 at time 0 and the others as many microseconds later.
+/// Positions on a line, where seeking takes a microsecond per address. In a turn of 100 microseconds address 0 passes
+/// at time 0, and each address one microsecond after the last.
 #[derive(Clone, Copy, Debug)]
 struct Line;
 
@@ -38,8 +38,8 @@ impl Positioning for Line {
     }
 }
 
-/// The order in which reads of one sector, queued at time 0, are served with the head behind
-/// `head`; a decision is made when the access before it is over, on the line above.
+/// Order in which reads of one sector, queued at time 0, are served with the head at `head`. The elevator decides at
+/// the end of each access, with the line's times.
 fn order(spec: &str, head: u64, queue: &[u64]) -> Vec<u64> {
     let spec: Spec = spec.parse().expect(spec);
     let mut elevator = spec
@@ -66,8 +66,8 @@ fn order(spec: &str, head: u64, queue: &[u64]) -> Vec<u64> {
 
 #[test]
 fn the_queue_of_the_textbooks() {
-    // The textbooks' head stays where it read; ours is one sector behind it, and so 98 is one nearer
-    // to 67 than 37 is.
+    // In the textbooks the head stays at the sector that it read. Here it is one sector further, and so 98 is one
+    // nearer to 67 than 37 is.
     let queue = [98, 183, 37, 122, 14, 124, 65, 67];
     for (policy, served) in [
         ("noop", [98, 183, 37, 122, 14, 124, 65, 67]),
@@ -84,14 +84,14 @@ fn the_queue_of_the_textbooks() {
 
 #[test]
 fn sptf_weighs_rotation_and_its_variants_weigh_seek() {
-    // From 50 at time 0, in microseconds of seek + rotation:
+    // Seek + rotation from 50 at time 0, in microseconds:
     //   30: 20 + 10      70: 20 + 50      85: 35 + 50      95: 45 + 50      60: 10 + 50
     let queue = [95, 85, 70, 60, 30];
     for (policy, first) in [
         ("sptf", 30),
         ("sptf-sw0", 30),
         ("sptf-sw60", 30),
-        // 60 takes 60, twice as long, and saves half of the seek.
+        // 60 takes 60 microseconds, twice the least, and halves the seek.
         ("sptf-sw99", 30),
         ("sptf-sw100", 60),
         ("sstf", 60),
@@ -100,7 +100,7 @@ fn sptf_weighs_rotation_and_its_variants_weigh_seek() {
     }
 }
 
-/// Positions that are as far as the request is long, as for a write that waits for its data.
+/// Positions whose distance is the request's length, as for a write that waits for its data.
 #[derive(Clone, Copy, Debug)]
 struct Lengths;
 
@@ -153,14 +153,14 @@ fn sptf_predicts_anew_for_what_grows_at_its_back() {
 
 #[test]
 fn aged_sptf_weighs_what_was_waited() {
-    // From 50 at time 1000, in microseconds of seek + rotation, and what was waited:
+    // Seek + rotation from 50 at time 1000, and the time waited, in microseconds:
     //   60: 10 + 50, 0      70: 20 + 50, 100      30: 20 + 10, 0      250: 200 + 50, 1000
     let queue = [(60, 1_000), (70, 900), (30, 1_000), (250, 0)];
     for (policy, first) in [
         ("sptf", 30),
         ("sptf:age_weight=0", 30),
         ("sptf:age_weight=0.2", 30),
-        // What 250 waited makes up for 220 of positioning.
+        // The wait of 250 makes up for 220 microseconds of positioning.
         ("sptf:age_weight=0.22", 250),
         ("sptf:age_weight=0.219999", 30),
         ("sptf:age_weight=1000", 250),
@@ -180,7 +180,7 @@ fn aged_sptf_weighs_what_was_waited() {
     }
 }
 
-/// The next request by looking at all of them, oldest first.
+/// Obvious search for the next request, which looks at all requests, oldest first.
 fn obvious(
     disk: &ToyMechanics,
     percent: Option<u64>,
@@ -212,7 +212,7 @@ fn obvious(
         .tag
 }
 
-/// The next request of aged SPTF by looking at all of them, and the formula as it is written.
+/// Obvious search for the next request of aged SPTF, which evaluates the formula for all requests.
 fn obvious_aged(
     disk: &ToyMechanics,
     weight: Millionths,
@@ -233,7 +233,7 @@ fn obvious_aged(
     least.expect("something is queued").tag
 }
 
-/// Counts how often it is asked.
+/// Positions with a counter of predictions.
 #[derive(Debug)]
 struct Counting(ToyMechanics, Cell<u64>);
 
@@ -285,23 +285,23 @@ fn sptf_asks_about_one_of_many_requests_for_the_same() {
             assert!(*of_place < Some(request.tag), "the oldest goes first");
             *of_place = Some(request.tag);
         }
-        // Each of the three once for what is the soonest, and again for the seek.
+        // At most two questions for each of the three addresses: for the soonest, and for the seek.
         assert!(disk.1.get() <= 6 * 3_000, "asked {} times", disk.1.get());
     }
 }
 
-/// What happens to a queue of SPTF.
+/// A step of a test on the queue of SPTF.
 #[derive(Clone, Debug)]
 enum Step {
-    /// One comes, which has waited elsewhere for so long.
+    /// A request is inserted after it waited elsewhere for `held_us`.
     Insert {
         lba: u64,
         len: u64,
         held_us: u64,
     },
-    /// One grows at its back, by a part that came so much earlier.
+    /// A request grows at its back, by a part with this size and this much earlier arrival.
     Grow(prop::sample::Index, u64, u64),
-    /// One that touches another, or is in the same place, becomes part of it.
+    /// A request becomes part of another.
     Fuse(prop::sample::Index, prop::sample::Index),
     Take,
 }
@@ -327,7 +327,7 @@ static DISK: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanic
 proptest! {
     #[test]
     fn sptf_finds_what_the_obvious_search_finds(
-        // Some addresses occur several times, so that there are ties.
+        // Some addresses occur several times and make ties.
         lbas in prop::collection::vec(
             prop_oneof![3 => 0..120_000_000_u64, 1 => (0..8_u64).prop_map(|i| i * 10_000_000)],
             1..400,
@@ -365,8 +365,8 @@ proptest! {
 
     #[test]
     fn aged_sptf_finds_what_the_obvious_search_finds(
-        // Some come together and some to the same address, so that there are ties; the gaps are
-        // between none, with hundreds queued, and the time of an access.
+        // Some requests arrive together and some at the same address, which makes ties. The gaps reach from none,
+        // with hundreds of requests queued, to the time of an access.
         arrivals in prop::collection::vec(
             (
                 prop_oneof![3 => 0..120_000_000_u64, 1 => (0..8_u64).prop_map(|i| i * 10_000_000)],
@@ -424,7 +424,7 @@ proptest! {
         };
         let mut now = Time::from_nanos(1_000_000_000);
         let mut head = Lba::ZERO;
-        // With how many came before.
+        // Each request with its turn of insertion.
         let mut queued: Vec<(Request, u64)> = Vec::new();
         for (turn, step) in (0..).zip(steps.into_iter().chain(vec![Step::Take; 300])) {
             match step {
@@ -469,7 +469,7 @@ proptest! {
                     let expected = match rule {
                         (0, 0) => obvious(disk, None, &by_age, now, from),
                         (0, weight) => {
-                            // The oldest has the lowest tag there.
+                            // `obvious_aged` prefers the lowest tag, so the oldest request gets tag 0.
                             let renamed: Vec<Request> = (0..)
                                 .zip(&by_age)
                                 .map(|(tag, request)| Request { tag: Tag(tag), ..*request })

@@ -1,5 +1,5 @@
-//! Every policy of the table, with the promises that all of them make: at its defaults, at the ends of what it
-//! allows, and with the options listed here.
+//! The promises that all policies make. Every policy of the table is checked at its defaults, at the ends of its
+//! ranges and with the options listed here.
 
 use headtime_sched::{
     Deadline, DeadlineConfig, Elevator, Knowledge, MqDeadline, Noop, Op, PolicyInfo, Positioning,
@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 
 static POSITIONS: LazyLock<Arc<ToyMechanics>> = LazyLock::new(|| Arc::new(ToyMechanics::new()));
 
-/// What an access of the toy disk takes, for 8 sectors.
+/// Service curve of the toy disk, for 8 sectors.
 static CURVE: LazyLock<Arc<ServiceCurve>> = LazyLock::new(|| {
     let time = |distance| ToyDisk::access_time(Lba::new(distance), Lba::ZERO, 8);
     let points = [0, 1, CAPACITY].map(|distance| (Sectors::new(distance), time(distance)));
@@ -47,12 +47,12 @@ fn scheduler(text: &str) -> Box<dyn Scheduler> {
     built.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Checks a scheduler with the promises that all make, and, if it never waits, with those of an elevator.
+/// Checks a scheduler with the promises of all schedulers and, if it never waits, with the promises of elevators.
 fn check_all(text: &str, scenario: &Scenario) -> Result<(), Violation> {
     if !spec(text).info().waits {
         check_elevator(|| elevator(text), scenario)?;
     }
-    // It may wait as long as it is told to.
+    // Waits may last as long as the longest time option.
     let patience = spec(text).longest_option();
     check_patiently(patience, || scheduler(text), scenario)?;
     Ok(())
@@ -161,7 +161,7 @@ const SHORT: DeadlineConfig = DeadlineConfig {
     front_merges: true,
 };
 
-/// The longest by which a request came later than one that it went before.
+/// Longest time by which a request came later than a request that it overtook.
 fn latest_pass(served: &[Served]) -> Nanos {
     let by = |(at, later): (usize, &Served)| {
         let behind = served[at + 1..].iter();
@@ -175,7 +175,7 @@ fn latest_pass(served: &[Served]) -> Nanos {
     passes.max().unwrap_or(Nanos::ZERO)
 }
 
-/// The longest positioning time over the weight, for addresses of the scenarios.
+/// Longest positioning time divided by the weight, for addresses of the scenarios.
 fn window(weight: Millionths) -> Nanos {
     const TURN: Nanos = Nanos::from_nanos(8_333_333);
     let place = |lba| POSITIONS.start(Extent::at(lba, 1));
@@ -208,7 +208,7 @@ proptest! {
     #[test]
     fn aged_sptf_closes_its_window(
         scenario in plain_scenarios(),
-        // Windows of 33 ms, longer than most scenarios, down to 9 us.
+        // Weights for windows of 33 ms, longer than most scenarios, down to 9 us.
         weight in prop_oneof![300_000..10_000_000_u64, 300_000..=1_000_000_000_u64]
             .prop_map(Millionths),
     ) {

@@ -19,7 +19,7 @@ pub struct Sectors(u64);
 pub struct Extent {
     /// The first sector.
     pub start: Lba,
-    /// How many sectors.
+    /// Number of sectors.
     pub len: Sectors,
 }
 
@@ -70,8 +70,8 @@ impl Lba {
 impl Sectors {
     /// No sectors.
     pub const ZERO: Sectors = Sectors(0);
-    /// The longest read or write that a drive is given: 2²³ sectors, 4 GiB of those of 512 bytes, which
-    /// is the longest that Linux makes. With it a bound on time per sector is one on a request's time.
+    /// Largest read or write that a drive is given: 2²³ sectors, or 4 GiB in sectors of 512 bytes, as the largest
+    /// request of Linux. With this limit a bound on the time per sector bounds the time of a request.
     pub const REQUEST_MAX: Sectors = Sectors(1 << 23);
 
     /// `count` sectors.
@@ -84,7 +84,7 @@ impl Sectors {
         self.0
     }
 
-    /// Bytes in so many sectors of `sector_bytes` bytes.
+    /// Bytes in these sectors, with `sector_bytes` bytes each.
     pub const fn bytes(self, sector_bytes: u32) -> u64 {
         self.0 * sector_bytes as u64
     }

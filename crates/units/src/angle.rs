@@ -53,8 +53,8 @@ impl Angle {
         Angle((((phase.as_nanos() % turn.as_nanos()) << 32) / turn.as_nanos()) as u32)
     }
 
-    /// How long the platter takes to turn by this angle, at `turn` per revolution; rounded to the
-    /// nearest, and always less than a revolution or equal to it.
+    /// Time in which the platter turns by this angle, at `turn` per revolution. The result is rounded to the nearest
+    /// nanosecond and at most a revolution.
     pub const fn time(self, turn: Nanos) -> Nanos {
         Nanos::from_nanos((self.0 as u64 * turn.as_nanos() + (1 << 31)) >> 32)
     }
@@ -85,7 +85,7 @@ impl Add for Angle {
 impl Sub for Angle {
     type Output = Angle;
 
-    /// The angle by which the platter turns from `from` to `self`.
+    /// Angle from `from` to `self`, in the direction of the turn.
     fn sub(self, from: Angle) -> Angle {
         Angle(self.0.wrapping_sub(from.0))
     }

@@ -5,8 +5,8 @@ pub use serde;
 
 /// Implements serde's traits for a type by its text: `Display` writes it, `FromStr` reads it.
 ///
-/// An error quotes the text and then gives the message of `FromStr`. The second argument says what is expected;
-/// the error for a value that is no text has it.
+/// An error quotes the text and then gives the message of `FromStr`. The second argument describes the expected text,
+/// for errors about values of another type.
 ///
 /// # Examples
 ///

@@ -3,15 +3,15 @@
 /// Words with more letters are not compared.
 const LETTERS_MAX: usize = 64;
 
-/// The least letters with which the beginning of a name means that name.
+/// Smallest number of letters at which the beginning of a name means the name.
 const BEGINNING_MIN: usize = 4;
 
 /// Returns the candidate most similar to `word`, if one is similar enough to be meant.
 ///
-/// A candidate is similar enough if at most a third of the letters of the longer word differ (one letter
-/// always may), or if it begins with `word` and `word` has at least four letters. Of equally similar
-/// candidates the first is returned. Case does not count. Returns `None` if `word` is empty or has more than
-/// 64 letters.
+/// A candidate is similar enough if at most a third of the letters of the longer word differ. One letter may always
+/// differ. A candidate is also similar enough if it begins with `word` and `word` has at least four letters. Of
+/// equally similar candidates the first is returned. Case does not count. Returns `None` if `word` is empty or has
+/// more than 64 letters.
 ///
 /// # Examples
 ///
@@ -65,8 +65,8 @@ impl Letters {
     }
 }
 
-/// How many letters must be put in, left out, changed, or swapped with their neighbour; each letter
-/// takes part in one of these (the optimal string alignment distance).
+/// Number of letters to insert, delete, change, or swap with a neighbour. Each letter takes part in one of these
+/// changes (the optimal string alignment distance).
 fn distance(a: &[char], b: &[char]) -> usize {
     // The rows of the table for the letter before last, for the last one, and for this one.
     let (mut before, mut above, mut row) = (

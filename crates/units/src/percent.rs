@@ -1,10 +1,10 @@
-//! By how much more something may be.
+//! A permitted excess in percent.
 
 use crate::Millionths;
 use core::fmt;
 use core::str::FromStr;
 
-/// By how many percent something may be more than without what is asked for.
+/// Percentage by which a value may exceed the same value without a requested feature.
 ///
 /// As text, a number of at most six digits behind the point between `+` and `%`: `+5%`, `+0.5%`; 1000 at the most.
 ///

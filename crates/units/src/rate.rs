@@ -21,7 +21,7 @@ use core::str::FromStr;
 pub struct Rate(pub u64);
 
 impl Rate {
-    /// Time of so many bytes at this rate, rounded up. A rate of 0 counts as 1 byte a second.
+    /// Time for a number of bytes at this rate, rounded up. A rate of 0 counts as 1 byte a second.
     pub fn time(self, bytes: u64) -> Nanos {
         let nanos = u128::from(bytes) * 1_000_000_000;
         let time = nanos.div_ceil(u128::from(self.0).max(1));
@@ -35,7 +35,7 @@ impl Rate {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
-    /// Rate of so many bytes in a time, rounded down. A time of 0 counts as 1 ns.
+    /// Rate of a number of bytes in a time, rounded down. A time of 0 counts as 1 ns.
     pub fn of(bytes: u64, span: Nanos) -> Rate {
         let rate = u128::from(bytes) * 1_000_000_000 / u128::from(span.as_nanos().max(1));
         Rate(u64::try_from(rate).unwrap_or(u64::MAX))

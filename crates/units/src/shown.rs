@@ -1,4 +1,4 @@
-//! Text from elsewhere, made safe for our messages: names that clients send, paths, what the kernel says.
+//! Text from elsewhere, made safe for our messages: names that clients send, paths, messages of the kernel.
 //!
 //! A line break in such a text would forge a message of ours. An escape sequence would control the
 //! terminal of the reader.
@@ -28,10 +28,9 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Passes on what is written to it: at most a number of bytes, with escapes for all that would leave
-/// its line.
+/// Writer that passes on at most a number of bytes on one line. It escapes characters that would leave the line.
 ///
-/// Leaves escapes and quotes as they are, since it is for whole messages.
+/// The writer leaves escapes and quotes as they are, since it is for whole messages.
 #[derive(Debug)]
 pub struct OneLine<W> {
     to: W,
@@ -55,7 +54,7 @@ impl<W: Write> OneLine<W> {
     }
 }
 
-/// Leaves out what does not fit. That is not an error.
+/// Leaves out text that does not fit, without an error.
 impl<W: Write> Write for OneLine<W> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for char in text.chars() {
@@ -81,8 +80,8 @@ fn escaped(out: &mut impl Write, char: char) -> fmt::Result {
     }
 }
 
-/// Returns true if a character stays where it is put: it does not end the line, control the terminal, or
-/// change the order of the text around it, as the bidirectional marks of Unicode do.
+/// Returns true if a character stays in its place. Such a character does not end the line or control the terminal. It
+/// leaves the order of the text around it, unlike the bidirectional marks of Unicode.
 pub fn is_plain(char: char) -> bool {
     let moves = matches!(
         char,

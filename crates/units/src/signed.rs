@@ -4,7 +4,7 @@ use crate::{Nanos, ParseUnitError, Time};
 use core::fmt;
 use core::str::FromStr;
 
-/// How much longer or, if negative, shorter something takes than something else, in nanoseconds.
+/// Difference of two durations in nanoseconds, negative if the first is shorter.
 ///
 /// As text, a duration with an optional minus sign: `-0.5ms`.
 ///
@@ -25,7 +25,7 @@ impl SignedNanos {
     /// No difference.
     pub const ZERO: SignedNanos = SignedNanos(0);
 
-    /// So many nanoseconds.
+    /// A difference of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: i64) -> SignedNanos {
         SignedNanos(nanos)
     }
@@ -49,7 +49,7 @@ impl SignedNanos {
         SignedNanos(if to < from { -span } else { span })
     }
 
-    /// By how much `span` is longer than `other`; see [`SignedNanos::between`].
+    /// Length of `span` minus the length of `other`; see [`SignedNanos::between`].
     pub const fn longer(span: Nanos, other: Nanos) -> SignedNanos {
         SignedNanos::between(
             Time::from_nanos(other.as_nanos()),
@@ -84,7 +84,7 @@ impl SignedNanos {
 }
 
 impl From<Nanos> for SignedNanos {
-    /// The same span; the longest one that there is, if it is longer than 63 bits hold.
+    /// The same span, or the longest difference if 63 bits cannot hold the span.
     fn from(span: Nanos) -> SignedNanos {
         SignedNanos(i64::try_from(span.as_nanos()).unwrap_or(i64::MAX))
     }

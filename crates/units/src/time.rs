@@ -14,7 +14,7 @@ pub struct Time(u64);
 
 /// A span of time, in nanoseconds.
 ///
-/// A text is a span of at most [`Nanos::LONGEST`]. What is computed may be longer.
+/// Texts of spans are at most [`Nanos::LONGEST`]. Computed spans may be longer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nanos(u64);
 

@@ -29,7 +29,7 @@ fn spec() -> SyntheticSpec {
     )
 }
 
-/// Lines in DiskSim's format like those of the trace that ships with it.
+/// Lines in DiskSim's format, like the lines of DiskSim's own trace.
 fn disksim() -> String {
     let mut source = Synthetic::new(&spec(), Sectors::new(2_400_000), 512).expect("it fits");
     let mut text = String::new();
@@ -52,7 +52,7 @@ fn disksim() -> String {
     text
 }
 
-/// The same requests as MSR Cambridge lines.
+/// The requests as MSR Cambridge lines.
 fn msr(trace: &Trace) -> Vec<u8> {
     let mut text = String::new();
     for request in &trace.requests {
@@ -77,7 +77,7 @@ fn msr(trace: &Trace) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// The same requests as blkparse events, each complete after 5 ms.
+/// The requests as blkparse events, each complete after 5 ms.
 fn blkparse(trace: &Trace) -> Vec<u8> {
     let mut text = String::new();
     for (number, request) in trace.requests.iter().enumerate() {

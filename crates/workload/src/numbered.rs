@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-/// Numbers things from 0 on. The same thing often appears several times in a row.
+/// Numbers things from 0 on. One thing often appears several times in a row.
 #[derive(Debug, Default)]
 pub(crate) struct Numbered<K> {
     numbers: BTreeMap<K, u32>,

@@ -249,7 +249,7 @@ fn the_recorded_traces_have_their_known_figures() {
         assert_eq!(info.span().as_nanos() / 1_000_000, span_ms, "{name}");
         assert_eq!(info.notes.out_of_order, 0, "{name}");
 
-        // What is written comes back.
+        // Written traces read back as the same requests.
         let mut csv = Vec::new();
         trace.write_csv(&mut csv).unwrap();
         assert_eq!(read(&csv).unwrap().requests, trace.requests, "{name}");

@@ -1,10 +1,15 @@
-//! Texts that programs printed, in `tests/data`: what they say comes out.
+//! Texts that programs printed, in `tests/data`. The readers find the requests in them.
 //!
-//! One load, on a loop device with the scheduler mq-deadline of Linux 6.18, recorded by three programs
-//! (perf and tracefs in the same run): three direct reads; a read of 2 MiB, which the kernel handed in
-//! as two and issued as four; a direct write with `O_DSYNC` and its flushes; four pages written back as
-//! one, and a flush; a discard; a range of zeroes, which no trace has a place for; and a read that
-//! failed. Four processes did it, one after the other.
+//! One load, on a loop device with the scheduler mq-deadline of Linux 6.18, recorded by three programs (perf and
+//! tracefs in the same run). Four processes made the requests, one after the other:
+//!
+//! - three direct reads,
+//! - a read of 2 MiB, which the kernel handed in as two and issued as four,
+//! - a direct write with `O_DSYNC` and its flushes,
+//! - four pages written back as one, and a flush,
+//! - a discard,
+//! - a range of zeroes, which no trace has a place for,
+//! - a read that failed.
 
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Sectors, Time};
@@ -143,7 +148,7 @@ fn an_instance_of_trace_cmd_has_a_name() {
     assert_eq!(untimed_of_complete(&trace), &QUEUED[..3]);
 }
 
-/// Of a text that was cut off.
+/// Complete requests of a trace, for a text that was cut off.
 fn untimed_of_complete(trace: &Trace) -> Vec<(Op, u64, u64, u32)> {
     let mut complete = trace.clone();
     complete
@@ -152,7 +157,7 @@ fn untimed_of_complete(trace: &Trace) -> Vec<(Op, u64, u64, u32)> {
     untimed(&complete)
 }
 
-/// What the readers give is what a replay closed per process needs.
+/// A replay closed per process needs the values that the readers give.
 #[test]
 fn they_replay_closed_per_process() {
     for name in ["tracefs.txt", "trace-cmd.txt", "perf.txt"] {
@@ -189,8 +194,8 @@ fn fio_writes_what_it_did() {
     assert_eq!(info.processes, 0);
 }
 
-/// Two pages of the trace buffer, one of each processor, and what the kernel printed of them: the same
-/// requests, in the one case to the nanosecond.
+/// Two pages of the trace buffer, one of each processor, and the kernel's printed text of these pages. Both have the
+/// same requests, in one case to the nanosecond.
 #[test]
 #[cfg_attr(
     target_endian = "big",

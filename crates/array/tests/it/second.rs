@@ -200,7 +200,7 @@ impl Second {
         (second && wait + service < self.prolonged(limit)).then_some(threshold)
     }
 
-    /// The wait with which a physical stream ends, second chance included.
+    /// Longest wait before a physical stream ends, second chance included.
     fn longest_wait(&self, limit: Nanos, size: u64) -> Nanos {
         let least = self.curve.least();
         match limit > least && self.has_second_chance(size, self.config.threshold) {

@@ -444,7 +444,7 @@ fn units_that_turn_faster_are_allowed_for() {
 fn what_somebody_else_may_have_fetched_or_written_is_not_waited_for() {
     let profile = calm();
     let layout = Layout::new(&profile);
-    // Two processes on the same sectors: with one shared file, or with two files, one of which may be written.
+    // Two processes on the same sectors: with one shared file, or with two files. With two files, one may be written.
     let bound = |two_files: bool, writes: bool| {
         let mut builder = builder(&profile);
         let file = || File {

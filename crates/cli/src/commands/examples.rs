@@ -167,7 +167,7 @@ thinktime=10ms
 ///
 /// # Errors
 ///
-/// If a file cannot be written, or if a file exists with another content. That file is not changed.
+/// If a file cannot be written, or if a file exists with another content. An existing file is not changed.
 pub(super) fn examples(directory: &Path) -> Result<(), Fault> {
     for (name, content) in FILES {
         let path = directory.join(name);

@@ -13,7 +13,8 @@ pub struct Front {
     pub gone: Gone,
     /// Ends the front end. May wait until users have closed its files.
     pub end: Box<dyn FnOnce() -> Result<(), Fault> + Send>,
-    /// Ends the front end at once, since the process ends. Does not wait for users. May be called while `end` waits.
+    /// Ends the front end at once, since the process ends. The call does not wait for users, and may come while `end`
+    /// waits.
     pub abandon: Arc<dyn Fn()>,
 }
 

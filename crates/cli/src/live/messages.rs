@@ -150,8 +150,8 @@ pub fn dropped() -> Arc<AtomicU64> {
     messages.map_or_else(Arc::default, |(outbox, _)| outbox.dropped())
 }
 
-/// Writes to standard output that the server is ready. Does not wait for a reader, since the server already serves clients. If writing
-/// fails, a message reports this.
+/// Writes to standard output that the server is ready. The function does not wait for a reader, since the server
+/// already serves clients. If writing fails, a message reports this.
 pub fn announce(text: &str) {
     let lines: String = text.lines().map(|line| one_line(line) + "\n").collect();
     let (done, announced) = mpsc::channel();

@@ -60,7 +60,8 @@ pub(super) fn panel(svg: &mut Svg, y: f64, picture: &CurvePicture) -> f64 {
     let top = y + 16.0;
     let bottom = top + HEIGHT;
 
-    // Reads that the learner dropped as outliers do not determine the scale. Their times would flatten all other values.
+    // Reads that the learner dropped as outliers do not determine the scale, since they would flatten all other
+    // values.
     let longest = picture.points.iter().map(|point| point.mean);
     let high = 1.3 * longest.fold(0.0, f64::max);
     let upright = Axis::linear(0.0, high, bottom, top);

@@ -8,8 +8,7 @@ fn runs(args: &[&str]) -> Vec<Value> {
     json(&args)["runs"].as_array().unwrap().clone()
 }
 
-/// The field of each line under a heading.
-/// What stands under a heading, but where there is nothing: in the rows of single programs.
+/// Values of a column. Rows of single programs have no value in some columns and are left out.
 fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
     let mut lines = csv.lines().map(|line| line.split(','));
     let mut headings = lines.next().unwrap();
@@ -53,7 +52,7 @@ fn programs_have_one_bound_under_all_schedulers_which_none_passes() {
         let (rates, most) = (rates.sum::<f64>() * 1e3, number(&bound["programs_kb_s"]));
         assert!(rates <= most, "{rates}, {most}");
     }
-    // Changes that slices bring make it longer, for those that have slices.
+    // For schedulers with slices, changes between slices make the bound longer.
     let sliced = |run: &Value| run["bound"].get("with_slices_s").map(number);
     assert_eq!(sliced(&runs[0]), None);
     assert!(sliced(&runs[5]).unwrap() >= number(&runs[5]["bound"]["time_s"]));

@@ -9,7 +9,7 @@ pub fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data")
 }
 
-/// The command, with nothing of this environment that would change what it says.
+/// The command, without environment variables that would change its output.
 pub fn headtime(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headtime"));
     command.args(args).current_dir(data()).stdin(Stdio::null());
@@ -71,7 +71,7 @@ pub fn scratch(name: &str) -> PathBuf {
     path
 }
 
-/// What a command that succeeds writes, read as JSON.
+/// Output of a command that succeeds, read as JSON.
 pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&stdout(args)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! That the pages say what the command does.
+//! The pages agree with the program.
 
 use super::common::{data, headtime, json, keys, scratch, stdout};
 
@@ -66,7 +66,7 @@ fn the_settings_of_the_documentation_run() {
 fn the_documentation_has_every_key() {
     let page = data().join("../../../../docs/scenario.md");
     let text = std::fs::read_to_string(page).unwrap();
-    // What `--print-scenario` can write is what can be read.
+    // The page has all keys that `--print-scenario` can write.
     let printed = [
         stdout(&["sim", "run", "--print-scenario"]),
         stdout(&["sim", "run", "small.toml", "--print-scenario"]),

@@ -69,7 +69,7 @@ fn every_shipped_drive_is_listed_and_shown() {
     }
 }
 
-/// What is said of an import is said wherever its file is named, and its profile says the same drive.
+/// Every command that names the file reports the import's notes, and the imported profile describes the same drive.
 #[test]
 fn a_parameter_file_is_a_drive_and_what_it_contradicts_is_a_warning() {
     let said = "warning: small.parv:9: `Block count` is 700, but the layout has room for 720 blocks; the \

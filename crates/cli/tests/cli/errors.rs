@@ -1,4 +1,4 @@
-//! What is wrong is named with its place and what is allowed, and has its exit code.
+//! Errors name the place and the allowed values, and have their exit codes.
 
 use super::common::{all, data, ended, run, scratch};
 

@@ -2,7 +2,7 @@
 
 use super::common::{ended, json, number, run, scratch};
 
-/// Each request finds the drive idle: what is read before it is chosen before it goes.
+/// Each request finds the drive idle. The scan therefore chooses its gap reads before the request goes to the drive.
 #[test]
 fn a_scan_reads_all_in_the_gaps_of_a_program_that_thinks_and_its_log_replays() {
     let path = scratch("scan").join("run.log");
@@ -17,7 +17,7 @@ fn a_scan_reads_all_in_the_gaps_of_a_program_that_thinks_and_its_log_replays() {
         of("free_mb_s") > 0.0 && of("free_mb_s") <= of("mb_s"),
         "{scan}"
     );
-    // Each tenth takes as long as its rate says, and all of them as long as the scan.
+    // Each tenth takes the time of its rate, and all tenths take the time of the scan.
     let rates = (0..10).map(|at| number(&scan["tenths_mb_s"][at]));
     let took: f64 = rates.map(|rate| 1.6 / rate).sum();
     assert!(

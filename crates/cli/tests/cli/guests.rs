@@ -3,7 +3,7 @@
 use super::common::{ended, json, scratch, stdout};
 use std::collections::BTreeSet;
 
-/// Two readers on so many guests. Processes are not hidden.
+/// Arguments for two readers on a number of guests. Processes are not hidden.
 fn guests<'a>(count: &'a str, further: &[&'a str]) -> Vec<&'a str> {
     let settings = [
         count,

@@ -52,7 +52,7 @@ fn long_help_names_every_scheduler_and_its_options() {
                 assert!(text.contains(&shown), "{args:?}: {shown}");
             }
         }
-        // What mq-deadline has of deadline is said once.
+        // The options that mq-deadline shares with deadline are listed once.
         assert_eq!(text.matches("writes_starved=2").count(), 1, "{text}");
         assert!(text.contains("\n    those of deadline\n    prio_aging_expire="));
     }
@@ -91,7 +91,7 @@ fn pages_and_completions_are_generated() {
     assert!(bash.contains("--print-scenario"));
 }
 
-/// What it is and how a file for it looks are said where one asks for it.
+/// The long help explains sweeps and shows a file.
 #[test]
 fn long_help_of_a_sweep_shows_its_file() {
     let text = stdout(&["sweep", "--help"]);

@@ -102,7 +102,7 @@ fn a_log_is_repeated_with_the_same_decisions() {
     }
 }
 
-/// Drives, schedulers, gates, swaps and faults as they are drawn; a third of the seeds draw at the ends of what may be set.
+/// Random drives, schedulers, gates, swaps and faults. A third of the seeds draw values at the ends of ranges.
 #[test]
 fn the_log_of_a_random_run_is_repeated_with_the_same_decisions() {
     let folder = scratch("random");
@@ -159,7 +159,7 @@ fn a_log_that_is_not_what_happened_is_told_from_one_that_is_cut() {
         told.contains("expected no decision") || told.contains("expected F"),
         "{told}"
     );
-    // Whoever wrote it was stopped.
+    // A log whose writer was stopped.
     let cut = &log[..log.len() * 2 / 3];
     let cut = cut
         .trim_end_matches('\n')
@@ -258,7 +258,7 @@ fn log_of_a_volume() -> String {
     log
 }
 
-/// Whose line of a log it is.
+/// Member of a line of a log.
 fn member_of(line: &str) -> usize {
     let named = line
         .strip_prefix('@')

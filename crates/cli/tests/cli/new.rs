@@ -74,7 +74,7 @@ fn a_profile_of_a_datasheet_is_shown_with_what_the_sheet_says() {
         provenance.starts_with("Made from a datasheet; nothing was measured."),
         "{provenance}"
     );
-    // The same on the standard output, but for the name.
+    // The standard output has the same text, except for the name.
     let printed = stdout(&with(&["--platters", "9", "--sector", "4Kn"]));
     let file = fs::read_to_string(path).unwrap();
     assert_eq!(printed.replacen("\"my-disk\"", "\"exos\"", 1), file);
@@ -89,7 +89,7 @@ fn what_is_missing_where_nobody_can_be_asked_is_an_error_that_names_it() {
     for flag in ["--capacity", "--rpm", "--seek", "--rate", "--cache"] {
         assert!(said.contains(&format!("{flag} (")), "{said}");
     }
-    // A pipe is nobody, whatever comes through it.
+    // A pipe counts as nobody, also if text comes through.
     let mut child = headtime(&without("--seek", &[]))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

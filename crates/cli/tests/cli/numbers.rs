@@ -6,8 +6,8 @@
 //! `.ci/nightly` measures them again. `except` names numbers that are labels: `<!-- numbers: stream-fig7 except 100 124 -->`.
 //! Columns of references and of accepted ranges are not compared.
 //!
-//! Other tables are printed by a command (`printed.rs`), compared by a test that a comment names, or recorded: a line of their
-//! section has a date, a commit and, unless they are simulated, the machine.
+//! Other tables are printed by a command (`printed.rs`), compared by a test that a comment names, or recorded. The
+//! section of a recorded table has a line with a date and a commit and, unless the table is simulated, the machine.
 
 use super::printed::pages;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Pictures, and what a terminal shows.
+//! Pictures, and output on a terminal.
 
 use super::common::{data, run, scratch};
 use std::path::Path;
@@ -14,7 +14,7 @@ fn a_window_outside_the_run_is_refused() {
         args.extend(extra);
         run(&args)
     };
-    // Known before it runs, and after.
+    // The first run's length is known before the run, the second one's only after.
     for (extra, span) in [
         (&["--set", "run.duration=3s"][..], "0s..3s"),
         (&[][..], "0s..3."),
@@ -25,7 +25,7 @@ fn a_window_outside_the_run_is_refused() {
         assert!(text.contains(&format!("within {span}")), "{text}");
         assert!(!Path::new(plot).exists());
     }
-    // A part of it is inside.
+    // This window lies partly within the run.
     assert!(window("1s..500s", &[]).status.success());
 }
 
@@ -97,7 +97,7 @@ fn progress_of_a_sweep_counts_its_combinations() {
     );
 }
 
-/// What a command shows on a terminal; nothing if there is none to be had.
+/// Output of a command on a terminal. `None` if the machine has no program for that.
 #[cfg(target_os = "linux")]
 fn on_a_terminal(name: &str, arguments: &str) -> Option<String> {
     let typescript = scratch(name).join("typescript");
@@ -105,7 +105,7 @@ fn on_a_terminal(name: &str, arguments: &str) -> Option<String> {
     let output = std::process::Command::new("timeout")
         .args(["100", "script", "-qec", &command])
         .arg(&typescript)
-        // Without a name the terminal counts as one that shows no progress.
+        // Without a name the terminal counts as a terminal without progress.
         .env("TERM", "xterm")
         .stdin(Stdio::null())
         .output();

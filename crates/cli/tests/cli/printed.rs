@@ -94,11 +94,11 @@ const NOT_RUN: [(&str, When, &str); 16] = [
     ),
 ];
 
-/// A command, and what is printed below it.
+/// A command of a page with its printed output.
 #[derive(Debug)]
 struct Printed {
     command: String,
-    /// Lines behind it up to the next command; empty if none are shown.
+    /// Lines up to the next command; empty if the page shows none.
     output: String,
 }
 
@@ -244,7 +244,7 @@ fn run(
         directory.join("experiments"),
     )
     .unwrap();
-    // What one would have recorded, and volumes of one's own.
+    // A recorded trace as the reader would have one, and a trace of several volumes.
     fs::copy(
         directory.join("database.csv.gz"),
         directory.join("disk.csv.gz"),

@@ -28,7 +28,7 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// The profile that comes of it if nobody stops it.
+/// Profile that an uninterrupted probe writes.
 fn through(directory: &Path) -> String {
     let (out, state) = (directory.join("through.toml"), directory.join("through"));
     stdout(&little(&["--out", text(&out), "--state", text(&state)]));
@@ -87,7 +87,8 @@ fn the_page_the_picture_and_the_profile_say_what_a_disk_is() {
 
 #[test]
 fn what_is_over_between_zones_is_neither_a_zone_nor_a_spike() {
-    // Three of its zones begin with less than a track that is none of the neighbour's groups.
+    // Three of the drive's zones begin with a piece shorter than a track, which belongs to neither neighbour's
+    // groups.
     let plot = scratch("probe-fragments").join("disk.svg");
     let probe = ["drive", "probe", "--emulate", "wd5000aaks"];
     let page = stdout(&[&probe[..], &["--plot", text(&plot)]].concat());
@@ -98,7 +99,7 @@ fn what_is_over_between_zones_is_neither_a_zone_nor_a_spike() {
     assert!(!page.contains("0.0000"), "{page}");
     let value = json(&[&probe[..], &["--format", "json"]].concat());
     assert!(value["tracks"].as_array().unwrap().len() > 24);
-    // The picture counts what is not learned, and the page lists it.
+    // The picture counts the keys that were not learned, and the page lists them.
     let picture = fs::read_to_string(&plot).unwrap();
     let missing = page.matches(" not learned: ").count();
     let said = format!(">{missing} keys of the profile are not learned<");
@@ -368,7 +369,7 @@ fn switching<'a>(state: &'a Path, range: &'a str, switches: &'a Path) -> Vec<&'a
     little(&[&to[..], &["--emulate-switches", text(switches)]].concat())
 }
 
-/// What the drive keeps while it is off.
+/// Switches that the drive keeps while it is off.
 fn kept(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
@@ -381,7 +382,8 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
     let args = switching(&state, "10MiB-30MiB", &switches);
     let on = "LookAhead on\nWriteCache on\n";
     let (mut turned, mut round) = (0, 0_u64);
-    // For a short time only is a switch turned: killed when one is seen to be, or somewhat later, until enough were met.
+    // A switch is turned for a short time only. The probe is killed at a turned switch or somewhat later, until
+    // enough kills met one.
     while turned < 1 || round < 12 {
         round += 1;
         assert!(round < 300, "{turned} kills met a turned switch");
@@ -392,13 +394,13 @@ fn switches_that_a_killed_probe_has_turned_are_put_back_at_the_next_start() {
         std::thread::sleep(Duration::from_micros(round % 3 * 400));
         let _ = child.kill();
         child.wait().unwrap();
-        // Whatever is turned is recorded.
+        // Every turned switch is recorded.
         if kept(&switches) != on {
             assert!(record.exists(), "round {round}: turned without a record");
             turned += 1;
         }
         let had = record.exists();
-        // The next start puts them back before it does anything else, also if it is refused.
+        // The next start first puts the switches back, also if it is refused.
         let (code, said) = match round % 2 {
             0 => ended(&[&args[..], &["--time", "10s"]].concat()),
             _ => ended(&switching(&state, "0-1", &switches)),
@@ -454,7 +456,7 @@ fn what_is_written_is_said_before() {
         "{said}"
     );
     for (args, code, part) in [
-        // Its switches outlive the process.
+        // The drive's switches outlive the process.
         (
             little(&[
                 "--write-scratch",
@@ -465,7 +467,7 @@ fn what_is_written_is_said_before() {
             2,
             "needs --state",
         ),
-        // A range that cannot be used is said before what else it needs.
+        // An unusable range is reported before other missing options.
         (
             little(&["--write-scratch", "0-8"]),
             2,
@@ -642,7 +644,7 @@ fn a_state_of_something_else_is_refused() {
         code == 3 && said.contains("was written by headtime 9."),
         "{said}"
     );
-    // One that this version has not written like that.
+    // A file with a key that this version does not write.
     let rest = rest.replace("9.", "").replacen("seed = 1", "sed = 1", 1);
     let hash = hash_of(&rest);
     fs::write(&state, format!("{begin} {hash}\n{rest}")).unwrap();
@@ -651,7 +653,7 @@ fn a_state_of_something_else_is_refused() {
         code == 3 && said.contains("extraction.sed: unknown key"),
         "{said}"
     );
-    // Cut off, damaged, something else; nothing is what a kill at the beginning leaves.
+    // Files that are cut off, damaged or foreign. A kill at the beginning leaves an empty file.
     for at in [1, 20, 40, good.len() / 2, good.len() - 1] {
         fs::write(&state, &good[..at]).unwrap();
         let (code, said) = ended(&args);
@@ -681,7 +683,8 @@ fn a_state_of_something_else_is_refused() {
     );
     fs::write(&state, "").unwrap();
     assert_eq!(ended(&args).0, 5);
-    // What is no file would be replaced by one. Not tried on a device: it would be lost if this failed.
+    // A path that is no regular file would be replaced by a file. The test uses no device, which a failure would
+    // destroy.
     let pipe = directory.join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
@@ -761,7 +764,7 @@ fn what_is_no_disk_is_refused_and_stays_as_it_is() {
         if output.status.code() == Some(4) && error.contains("direct") {
             return;
         }
-        // What the machine's disk makes of the other one is not known, but no disk of 32 MiB.
+        // The machine's disk may give any result, but no disk of 32 MiB.
         assert!(matches!(output.status.code(), Some(1 | 5)), "{error}");
         assert!(
             error.contains(said) && error.contains("was not learned"),

@@ -1,4 +1,4 @@
-//! `headtime reproduce`: what comes out, what it is checked against, and what is wrong with figures.
+//! `headtime reproduce`: its output, its checks, and errors in figures.
 
 use super::common::{data, ended, scratch, stdout};
 use headtime_lab::figure::baseline::Baseline;
@@ -65,8 +65,8 @@ fn a_figure_has_the_fields_of_the_plan() {
     }
     assert!(points[0]["accept"].is_null() && points[0]["within"].is_null());
     let of = |point: &Value| point["measured"].as_f64().unwrap();
-    // What it compares is what stands beside it in the other points: mean response times of closed
-    // processes are as their number over the rate.
+    // The gain compares two other points of the figure. Mean response times of closed processes are their number
+    // divided by the rate.
     let gain = of(&points[4]);
     assert!(
         (gain - of(&points[3]) / of(&points[1])).abs() < 0.1,
@@ -75,7 +75,7 @@ fn a_figure_has_the_fields_of_the_plan() {
     assert_eq!(points[4]["accept"], serde_json::json!([1.0, null]));
     assert_eq!(points[4]["within"], gain >= 1.0);
     assert_eq!(points[4]["unit"], "times noop");
-    // What was used to calibrate is not judged.
+    // Points that were used for calibration are not judged.
     assert_eq!(points[5]["calibrated"], true);
     assert!(points[5]["paper"].is_null() && points[5]["within"].is_null());
     assert_eq!(of(&points[5]), of(&points[0]));
@@ -107,7 +107,7 @@ fn the_table_and_the_list() {
     }
 }
 
-/// A run as a scenario of its own gives what the figure measured.
+/// A run as a scenario of its own gives the figure's values.
 #[test]
 fn scenarios_of_a_figure_run_alone() {
     let directory = scratch("reproduce-scenario");
@@ -154,7 +154,7 @@ fn files_of_a_figure() {
     ] {
         assert!(svg.contains(text), "no {text}");
     }
-    // Of a closed load at depth 1, every request but those at the start waits for the ones before.
+    // With a closed load at depth 1, each request waits for the ones before, except at the start.
     let requests = read("figure-requests.csv");
     let rows: Vec<Vec<&str>> = requests
         .lines()
@@ -186,7 +186,7 @@ fn files_of_a_figure() {
     assert!((mean(3) + mean(4) - 4e3 / sstf).abs() < 0.3, "{}", mean(3));
 }
 
-/// A bar for each point, behind it the range that is accepted, across it the paper's number.
+/// A bar for each point, with the accepted range in the background and the paper's number as a line.
 #[test]
 fn bars_of_a_figure() {
     let out = scratch("reproduce-bars");
@@ -210,7 +210,7 @@ fn bars_of_a_figure() {
         assert!(svg.contains(text), "no {text}");
     }
     assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
-    // The bars have the measured heights: those of two points are as their values.
+    // The ratio of two bars' heights is the ratio of their values.
     let json = fs::read_to_string(out.join("efs-shares.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();
     let height = |colour: &str| -> f64 {
@@ -397,7 +397,7 @@ fn a_baseline_knows_what_is_red_and_what_was_measured() {
     // The reason comes out with the results.
     let table = stdout(&["reproduce", red, &known]);
     assert!(table.contains("out of range: arms are slow"), "{table}");
-    // A green one that was expected red.
+    // A point in its range that was expected out of range.
     let (code, error) = check("figure.toml");
     assert_eq!(code, 1);
     assert!(error.contains("is in its range now"), "{error}");
@@ -582,7 +582,7 @@ fn a_figure_says_who_gets_what_if_it_is_to() {
         assert!((sum - 100.0).abs() < 1e-3, "{sum}");
         assert!((0.5..=1.0).contains(&point["fairness"].as_f64().unwrap()));
     }
-    // What compares two runs is about neither.
+    // A point that compares two runs has no shares.
     assert!(points[4].get("shares").is_none());
     let table = stdout(&["reproduce", path]);
     assert!(
@@ -601,7 +601,7 @@ fn a_figure_says_who_gets_what_if_it_is_to() {
     assert!(csv.lines().all(|line| fields(line) == fields(heading)));
 }
 
-/// One drive and one host serve all figures of the NCQ paper. Read-ahead is what one of them varies.
+/// One drive and one host serve all figures of the NCQ paper. One figure varies the read-ahead.
 #[test]
 fn the_figures_of_ncq_share_one_drive_and_one_host() {
     use headtime_lab::scenario::Workload;
@@ -657,8 +657,8 @@ fn on_the_host_of_freeblock(variant: &headtime_lab::figure::Variant) -> headtime
     headtime_stack::changed(&profile, &simulated.overrides, true, &drive.profile).unwrap()
 }
 
-/// One host serves all figures of the freeblock study, whatever their drive. The shares of section 2.1 are no
-/// measurement of the study's, and leave the bus out.
+/// One host serves all figures of the freeblock study, with every drive. The study did not measure the shares of
+/// section 2.1, and they leave the bus out.
 #[test]
 fn the_figures_of_freeblock_share_one_host() {
     use headtime_disk::profile::{FirmwarePolicy, Preseek, WriteBack};
@@ -687,7 +687,7 @@ fn the_figures_of_freeblock_share_one_host() {
     for figure in &figures {
         for variant in &figure.variants {
             let name = format!("{}: {}", figure.id, variant.name);
-            // What firmware could do, and what passes in a picture, have no host.
+            // Figures about firmware and pictures of passing sectors have no host.
             if !variant.scenario.drives[0].simulated.noise {
                 let simulated = ["freeblock-fig10", "freeblock-fig11"];
                 assert!(simulated.contains(&&*figure.id), "{name}");
@@ -723,7 +723,7 @@ fn the_figures_of_freeblock_share_one_host() {
     }
 }
 
-/// What a figure says itself comes after what it shares with others.
+/// Keys of the figure override keys of its base.
 #[test]
 fn a_figure_is_laid_over_its_base() {
     let directory = scratch("figure-base");
@@ -737,9 +737,8 @@ fn a_figure_is_laid_over_its_base() {
     }
 }
 
-/// One drive and one host serve all figures of Stream Scheduling: a figure says what it compares,
-/// and nothing of drive, host or benchmark is set for one of them. Those of our own vary them on
-/// purpose.
+/// One drive and one host serve all figures of Stream Scheduling. A figure sets the keys that it compares, and no
+/// others of drive, host or benchmark. Figures without a paper vary more on purpose.
 #[test]
 fn no_figure_is_tuned() {
     use headtime_engine::EngineSpec;
@@ -816,14 +815,14 @@ fn no_figure_is_tuned() {
             let benchmark = &program.benchmark;
             let mut plain = benchmark.clone();
             match &mut plain {
-                // What figures 4 and 7 vary.
+                // Figures 4 and 7 vary these keys.
                 BenchmarkSpec::ParRead(spec) => {
                     spec.think = headtime_host::workload::ParReadSpec::default().think;
                     if variant.name.contains("timer slack") {
                         spec.slack = headtime_units::Nanos::ZERO;
                     }
                 }
-                // What the paper does not give, the other way too; never judged.
+                // The paper does not give these values, so the figures show both choices and are never judged.
                 BenchmarkSpec::PostMark(spec) if variant.name.contains("10,000") => {
                     spec.transactions = 500;
                 }

@@ -1,4 +1,4 @@
-//! A row for each request, and what coalescing makes of it.
+//! Rows for requests, and the effect of coalescing.
 
 use super::common::{ended, json, number, scratch};
 use serde_json::Value;
@@ -44,7 +44,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// What the report says is what the rows say: of the requests the times, of their commands order and number.
+/// The report agrees with the rows: times of requests, and order and number of commands.
 #[test]
 fn each_request_has_a_row_with_its_tag_its_delay_count_and_its_times() {
     let deep = [
@@ -80,7 +80,7 @@ fn each_request_has_a_row_with_its_tag_its_delay_count_and_its_times() {
         close(response, number(&run["response_ms"]["mean"])),
         "{response}"
     );
-    // A row for each command, whatever was merged into it.
+    // One row for each command, with or without merged requests.
     let mut commands: Vec<&Vec<(String, String)>> = rows.iter().collect();
     commands.sort_by_key(|row| value(row, "command") as u64);
     commands.dedup_by_key(|row| value(row, "command") as u64);

@@ -1,4 +1,4 @@
-//! What comes out of a run: fields of the report, and that it is always the same.
+//! Results of a run: fields of the report, the same in every run.
 
 use super::common::{data, ended, json, keys, number, run, scratch, stdout};
 
@@ -223,7 +223,7 @@ fn who_starves_is_said() {
     let path = path.to_str().unwrap();
     let report = json(&["sim", "run", path, "--format", "json"]);
     let (sstf, noop) = (&report["runs"][0], &report["runs"][1]);
-    // Never served, there all the same.
+    // The report has the process whose request was never served.
     let last = &sstf["per_origin"][4];
     assert_eq!(
         (&last["process"], &last["requests"]),
@@ -289,8 +289,8 @@ fn fuzzing_says_what_it_drew() {
     assert_eq!(text, stdout(&["sim", "fuzz", "--seed", "1", "--runs", "2"]));
 }
 
-/// What programs report adds up with what the disk did, and hiding processes changes what is
-/// scheduled, never what is reported of processes.
+/// The report of programs adds up with the disk's work. Hiding processes changes the schedule, but not the processes
+/// in the report.
 #[test]
 fn programs_are_reported() {
     let run = |extra: &[&str]| {
@@ -342,7 +342,7 @@ fn programs_are_reported() {
     assert!(cut["runs"][0]["programs"][0]["ended_s"].is_null());
 }
 
-/// A curve that was saved does as the one that is learned, if it is the same.
+/// A saved curve gives the same run as a learned one, if both are equal.
 #[test]
 fn a_curve_comes_from_a_file_or_is_learned() {
     let run = |extra: &[&str]| {
@@ -486,7 +486,7 @@ fn a_name_with_commas_is_one_field() {
     );
 }
 
-/// Rows that are equal have their reason below the table, and it is that of the run.
+/// Equal rows have a reason below the table, and the reason is true of the run.
 #[test]
 fn a_table_says_why_rows_are_equal() {
     let equal = |extra: &[&str]| -> Vec<String> {
@@ -526,7 +526,8 @@ fn a_table_says_why_rows_are_equal() {
     assert_eq!(equal(&scan), [order]);
 }
 
-/// Four readers that think: so little that waiting serves four times as much, and so much that it serves less.
+/// Four readers that think: so briefly that waiting serves four times as much, or for so long that waiting serves
+/// less.
 #[test]
 fn stream_waits_where_that_serves_more_and_not_where_it_serves_less() {
     let rates = |think: &str| {
@@ -555,7 +556,7 @@ fn stream_waits_where_that_serves_more_and_not_where_it_serves_less() {
     assert!(bounded > 0.97 * deadline, "{bounded}, {deadline}");
 }
 
-/// The drive has 31 reads at a time, of which the last waits for longer than the timeout.
+/// The drive has 31 reads at a time, and the last one waits for longer than the timeout.
 #[test]
 fn commands_that_the_drive_does_not_answer_in_time_fail_if_there_is_a_timeout() {
     let directory = scratch("timeout");

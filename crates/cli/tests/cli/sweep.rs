@@ -1,4 +1,4 @@
-//! `headtime sweep`: what is run, and what comes out.
+//! `headtime sweep`: its runs and its output.
 
 use super::common::{ended, json, keys, number, scratch, stdout};
 use super::sweeps::{at, rows, scenario, wholes, within};
@@ -79,8 +79,7 @@ fn every_combination_is_run_in_the_order_of_the_file() {
     assert_eq!(names.last(), Some(&"error"));
 }
 
-/// Whatever is swept, a row has what `sim run` says of the scenario that `--print-scenario` prints for
-/// it.
+/// Every row has the values that `sim run` reports for the scenario of `--print-scenario`.
 #[test]
 fn a_row_is_what_sim_run_says_of_its_scenario() {
     let directory = scratch("sweep-rows");
@@ -214,9 +213,8 @@ fn each_key_alone_goes_around_the_scenario_as_it_stands() {
         .iter()
         .map(|row| names.map(|name| at(row, name)).join(" "))
         .collect();
-    // The default size is there, in another spelling. The seed is 1 by default, which is no value of
-    // its list, as 4 processes are none of theirs; what the drive has of its own is not known, so that the
-    // first value stands for it.
+    // The default size is in its list, in another spelling. The default seed 1 and the 4 processes are not in their
+    // lists. The drive's own value for the cache is unknown, so the first value of the list stands for it.
     let expected = [
         "1 4096B 1 4 true",
         "2 4096B 1 4 true",
@@ -339,7 +337,7 @@ fn one_value_is_a_sweep_of_one() {
     assert_eq!(wholes(&csv).len(), 1);
 }
 
-/// The file has what the standard output would have; nobody needs to read the table.
+/// The file has the text of the standard output. No reader has to parse the table.
 #[test]
 fn what_goes_to_a_file_is_what_is_printed() {
     let directory = scenario("sweep-out", "[sweep]\nengine.depth = [1, 2]");
@@ -351,18 +349,18 @@ fn what_goes_to_a_file_is_what_is_printed() {
         assert!(table.contains("4 combinations"), "{table}");
         assert_eq!(fs::read_to_string(directory.join(&name)).unwrap(), printed);
     }
-    // By the option, whatever its name.
+    // The option decides on the format, with any name of the file.
     let args = ["sweep", "s.toml", "--out", "s.txt", "--format", "csv"];
     assert_eq!(within(&directory, &args).0, Some(0));
     let same = |name: &str| fs::read(directory.join(name)).unwrap();
     assert_eq!(same("s.txt"), same("s.csv"));
-    // A device has nothing beside it.
+    // No file can be made beside a device.
     let args = ["sweep", "s.toml", "--out", "/dev/null", "--format", "csv"];
     assert_eq!(within(&directory, &args).0, Some(0));
     assert!(!Path::new("/dev/null.partial").exists());
     let (code, _, stderr) = within(&directory, &["sweep", "s.toml", "--out", "none/s.csv"]);
     assert_eq!(code, Some(4), "{stderr}");
-    // Neither journals nor parts of files are left.
+    // The sweeps leave no journals and no partial files.
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 4);
 }
 

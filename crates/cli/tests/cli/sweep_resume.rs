@@ -45,7 +45,7 @@ fn spawn(directory: &Path, args: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Starts a sweep, and waits until its journal has so many outcomes.
+/// Starts a sweep, and waits until its journal has a number of outcomes.
 fn started(directory: &Path, outcomes: usize, args: &[&str]) -> Child {
     let child = spawn(directory, &[&RUN[..], args].concat());
     let journal = directory.join("s.csv.partial");
@@ -59,7 +59,7 @@ fn kill(mut child: Child) {
     child.wait().unwrap();
 }
 
-/// Sends a signal to a sweep, which ends early; returns what it says.
+/// Sends a signal to a sweep, which ends early. Returns its messages.
 fn interrupt(child: Child, signal: &str) -> String {
     let id = child.id().to_string();
     let sent = Command::new("kill").args([signal, &id]).status().unwrap();
@@ -70,7 +70,7 @@ fn interrupt(child: Child, signal: &str) -> String {
     stderr
 }
 
-/// What a sweep that is not ended writes.
+/// Output of an uninterrupted sweep.
 fn whole(directory: &Path) -> String {
     let (code, csv, stderr) = within(directory, &["sweep", "s.toml", "--format", "csv"]);
     assert_eq!(code, Some(0), "{stderr}");
@@ -209,7 +209,7 @@ fn a_torn_or_damaged_journal_loses_only_what_is_torn() {
         put(content.as_bytes());
         goes_on_to(&whole, &directory, said);
     }
-    // What is torn before its first line is whole was never followed by another.
+    // A journal that is torn within its first line has no further lines.
     for content in ["", &lines[0][..40]] {
         put(content.as_bytes());
         goes_on_to(&whole, &directory, "");
@@ -280,7 +280,7 @@ fn what_has_changed_is_told_and_nothing_is_lost() {
             "requests = 200\nwarm_up = \"1s\"\n",
             "run.warm_up was not given",
         ),
-        // The same values in another order are other combinations.
+        // The same keys in another order make other combinations.
         (
             "engine.depth = [1, 4]\n    run.requests = [8000]",
             "run.requests = [8000]\n    engine.depth = [1, 4]",
@@ -296,7 +296,7 @@ fn what_has_changed_is_told_and_nothing_is_lost() {
         }
         refused(said);
     }
-    // A comment, another spelling and what is the default anyhow change nothing.
+    // A comment, another spelling and an explicit default change nothing.
     let same = text
         .replacen("seed = [1, 2,", "\"seed\" = [1, 0x2,", 1)
         .replacen("[drive]", "# the drive\n[drive]\nnoise = true", 1);
@@ -339,7 +339,7 @@ fn a_file_that_has_changed_is_told() {
     let (code, _, stderr) = within(&directory, &RUN);
     assert_eq!(code, Some(3), "{stderr}");
     assert!(stderr.contains("own.toml has other contents"), "{stderr}");
-    // A comment is no change of what it says.
+    // A comment does not change the contents of the file.
     fs::write(directory.join("own.toml"), format!("# mine\n{own}")).unwrap();
     goes_on(&directory, "goes on there, with ");
 

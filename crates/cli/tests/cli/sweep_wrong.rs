@@ -1,11 +1,11 @@
-//! `headtime sweep`: what is wrong with all of it, and what with some combinations.
+//! `headtime sweep`: errors of the whole sweep, and errors of some combinations.
 
 use super::common::ended;
 use super::sweeps::{at, scenario, wholes, within};
 use serde_json::Value;
 use std::fs;
 
-/// What goes wrong with one combination is its result; the others are what they are without it.
+/// An error of one combination is its result. The other combinations have the same results as without it.
 #[test]
 fn a_combination_that_fails_is_a_row_and_not_the_end() {
     // The drive has 9 GB.
@@ -26,7 +26,7 @@ fn a_combination_that_fails_is_a_row_and_not_the_end() {
             at(row, "drive.profile") == "atlas10k" && at(row, "workload.range") == "100GB..200GB";
         assert_eq!(at(row, "error").contains("workload"), fails, "{row:?}");
         assert_eq!(at(row, "iops").is_empty(), fails);
-        // Which of the scenario's own schedulers it was is known all the same.
+        // The row has the scenario's scheduler, also after an error.
         assert!(["noop", "sptf"].contains(&at(row, "scheduler")));
     }
     let (_, json, _) = within(&directory, &["sweep", "s.toml", "--format", "json"]);
@@ -66,7 +66,7 @@ fn a_combination_that_fails_is_a_row_and_not_the_end() {
     );
 }
 
-/// Also one that shows only while it runs.
+/// A combination may also fail during its run.
 #[test]
 fn a_run_that_measures_nothing_fails_alone() {
     let sweep = "[sweep]\nrun.warm_up = [\"0s\", \"100s\"]\nrun.repeats = [1, 3]";
@@ -84,7 +84,7 @@ fn a_run_that_measures_nothing_fails_alone() {
     assert_eq!(again, csv);
 }
 
-/// What is wrong with the text or can never be right, what is said of it, and the exit code.
+/// Faults of the sweep's text, each with its message and exit code.
 #[test]
 fn what_cannot_be_right_is_told_before_anything_runs() {
     for (sweep, said, code) in [

@@ -1,5 +1,4 @@
-//! What the tests of sweeps share: a scenario with a `[sweep]`, commands in its directory, the rows of
-//! results.
+//! Helpers for tests of sweeps: a scenario with a `[sweep]`, commands in its directory, and rows of results.
 
 use super::common::{data, headtime, scratch};
 use std::fs;
@@ -49,13 +48,13 @@ pub fn rows(csv: &str) -> Vec<Vec<(String, String)>> {
     lines.map(row).collect()
 }
 
-/// What stands in a row under a heading.
+/// Value of a row in a column.
 pub fn at<'a>(row: &'a [(String, String)], name: &str) -> &'a str {
     let found = row.iter().find(|(heading, _)| heading == name);
     &found.unwrap_or_else(|| panic!("no column {name}")).1
 }
 
-/// Those of whole runs.
+/// Rows of whole runs, without rows of single origins.
 pub fn wholes(csv: &str) -> Vec<Vec<(String, String)>> {
     let mut rows = rows(csv);
     rows.retain(|row| at(row, "origin") == "all");

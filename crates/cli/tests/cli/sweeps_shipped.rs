@@ -1,4 +1,5 @@
-//! The sweeps of `experiments/`: they run, the page says how many runs they are, and what is claimed holds on a part of them.
+//! The sweeps of `experiments/`. They run, the page states their numbers of runs, and the page's claims hold on a
+//! part of them.
 
 use super::common::{data, run, scratch, stdout};
 use super::sweeps::{at, rows, wholes};
@@ -43,7 +44,7 @@ fn number(row: &Row, column: &str) -> f64 {
         .unwrap_or_else(|_| panic!("{column} is {text:?}"))
 }
 
-/// Runs a shipped scenario with another `[sweep]`; `replace` is what is written in place of what in it.
+/// Runs a shipped scenario with another `[sweep]`. Each pair of `replace` is a text and its replacement.
 fn part_of(name: &str, replace: &[(&str, &str)], sweep: &str) -> Vec<Row> {
     let text = text_of(name);
     let (scenario, _) = text.split_once("[sweep]\n").unwrap();
@@ -62,7 +63,7 @@ fn part_of(name: &str, replace: &[(&str, &str)], sweep: &str) -> Vec<Row> {
     ]))
 }
 
-/// What a column has over a key, for each choice of the others.
+/// Values of a column in order of a key, for each choice of the other keys.
 fn over(rows: &[Row], key: &str, others: &[&str], column: &str) -> BTreeMap<Vec<String>, Vec<f64>> {
     let mut lines: BTreeMap<Vec<String>, Vec<(u64, f64)>> = BTreeMap::new();
     for row in rows {
@@ -186,7 +187,7 @@ fn stream_on_readers_of_files_is_never_behind_its_elevator_on_small_drives() {
     }
 }
 
-/// Of one drive, which chooses between two commands with a margin, and of another, which does not.
+/// Two drives: one chooses between two commands with a margin, and the other does not.
 #[test]
 fn a_second_command_chosen_late_costs_nothing_and_one_chosen_at_once_can() {
     let rows = part_of(
@@ -245,7 +246,7 @@ fn random_reads_and_writes_do_not_fall_with_depth() {
     for (line, rates) in &lines {
         let falls = rates.windows(2).any(|two| two[1] < 0.98 * two[0]);
         assert!(!falls, "{line:?}: {rates:?}");
-        // Reads gain by it, with as many of them as the drive can choose from.
+        // Reads are faster with more commands, since the drive can choose among them.
         let gains = line[0] == "1";
         assert!(!gains || rates[3] > 1.5 * rates[0], "{line:?}: {rates:?}");
     }

@@ -371,8 +371,8 @@ fn the_busiest_processes_are_shown_by_name_and_names_are_kept_by_a_conversion() 
     );
 }
 
-/// A trace whose writes miss the sectors of a 512e drive: `info` counts them, a replay says so, and the head
-/// time has what they cost. On a drive of 512-byte sectors they are writes like others.
+/// A trace whose writes miss the sectors of a 512e drive. `info` counts these writes, a replay reports them, and the
+/// head time has their cost. On a drive of 512-byte sectors they are like other writes.
 #[test]
 fn writes_that_miss_the_sectors_of_a_drive_are_counted_and_have_their_cost() {
     let directory = scratch("off-4k");
@@ -400,7 +400,7 @@ fn writes_that_miss_the_sectors_of_a_drive_are_counted_and_have_their_cost() {
     );
     let replay = |drive: &str| {
         let mut args = vec!["trace", "replay", path, "-p", drive, "--format", "json"];
-        // What is still in the buffer when the run ends would not show.
+        // Writes that are still in the buffer at the end of the run would not show.
         args.extend(["--set", "drive.override.cache.write_back=off"]);
         let output = run(&args);
         let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -414,7 +414,7 @@ fn writes_that_miss_the_sectors_of_a_drive_are_counted_and_have_their_cost() {
     let turns = time * 120.0;
     assert!((turns - 29.0).abs() < 0.1, "{turns}");
     assert_eq!(replay("wd5000aaks"), (String::new(), 0.0));
-    // One that misses nothing.
+    // A trace without such writes.
     let aligned = directory.join("aligned.trace");
     std::fs::write(&aligned, "0.0 0 800 8 0\n1.0 0 80 16 1\n").unwrap();
     let text = stdout(&["trace", "info", aligned.to_str().unwrap()]);

@@ -1,4 +1,4 @@
-//! Who may connect to a server's sockets.
+//! Access to a server's sockets.
 
 use super::common::{Server, headtime, scratch};
 use std::fs;
@@ -20,7 +20,7 @@ control = "unix:control.sock"
 /// A group that nobody here is in, and that has no name.
 const FOREIGN: u32 = 54_321;
 
-/// Whether files can be given to any group.
+/// Returns true for root, who can give files to any group.
 fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
@@ -31,7 +31,7 @@ fn of(directory: &Path, name: &str) -> (u32, u32) {
     (found.mode() & 0o7777, found.gid())
 }
 
-/// The command as somebody who may not give files to a group that they are not in.
+/// The command as a user who may give files only to groups of their own.
 fn without_the_right_to_give(directory: &Path, args: &[&str]) -> Command {
     let plain = headtime(directory, args);
     if !is_root() {
@@ -67,7 +67,7 @@ fn the_sockets_of_clients_are_their_groups_and_the_control_socket_stays_the_owne
     assert_eq!(of(&server.directory, "nbd.sock"), (0o660, group));
     assert_eq!(of(&server.directory, "control.sock"), (0o600, own));
     assert_eq!(server.status()["disks"][0]["name"], "disk0");
-    // What is in the file now is for the next start.
+    // A changed mode in the file takes a restart.
     let other = format!("{CONFIG}mode = \"0666\"\ncontrol_group = {group}\n");
     fs::write(server.path("serve.toml"), other).unwrap();
     server.signal("HUP");
@@ -76,7 +76,7 @@ fn the_sockets_of_clients_are_their_groups_and_the_control_socket_stays_the_owne
     );
     assert_eq!(of(&server.directory, "nbd.sock"), (0o660, group));
     assert_eq!(of(&server.directory, "control.sock"), (0o600, own));
-    // A group that is not there makes the whole file wrong.
+    // A group that does not exist makes the whole file invalid.
     let unknown = format!("{CONFIG}group = \"no-such-group\"\n");
     fs::write(server.path("serve.toml"), unknown).unwrap();
     server.signal("HUP");
@@ -171,7 +171,7 @@ fn a_group_that_the_server_is_not_in_is_said_at_its_key_by_check_and_start() {
     }
 }
 
-/// What only making the socket shows: everything that was made is gone again.
+/// The kernel refuses the group only when the socket is made. The server then removes all files that it made.
 #[test]
 fn a_group_that_is_refused_in_the_end_leaves_nothing_behind() {
     let directory = scratch("refused-group");

@@ -394,13 +394,13 @@ fn a_member_that_fails_or_stalls_fails_what_touches_it() {
     server.told(&["power-cut", "two"]);
     server.told(&["power-on", "two"]);
     assert_eq!([1, 2, 3].map(|chunk| ask(&mut client, chunk)), [0, 0, EIO]);
-    // The array's name stands for the disks of which something is left to do.
+    // The array's name stands for all of its disks for which the command has an effect.
     server.told(&["power-cut", "one"]);
     server.told(&["power-cut", "data"]);
     server.told(&["power-on", "two"]);
     server.told(&["power-on", "data"]);
     assert_eq!(ask(&mut client, 0), 0);
-    // It stalls longer than the timeout.
+    // The disk stalls for longer than the timeout.
     fault(&["stall", "two", "--for", "600s"]);
     client.send(Ask::Read, 7, CHUNK, 4096, &[]).unwrap();
     wait_until(

@@ -1,4 +1,4 @@
-//! What is looked at before anything is served.
+//! Checks before a server starts.
 
 use super::common::{run, scratch};
 use std::fs;
@@ -234,7 +234,7 @@ fn a_wrong_configuration_is_refused_by_check() {
         assert_eq!((code, &*out), (Some(3), ""), "{err}");
         assert!(err.contains(error), "{err}");
     }
-    // Whether or not the scheduler asks for it.
+    // The curve is checked with any scheduler.
     let folder = scratch("other-curve");
     let learn = ["drive", "curve", "atlas10k", "--out", "curve.toml"];
     assert!(run(&folder, &learn).status.success());
@@ -259,7 +259,7 @@ fn a_wrong_configuration_is_refused_by_check() {
     assert_eq!(code, Some(0), "{err}");
 }
 
-/// Whoever asks beforehand is told what a start would be told, and neither leaves anything.
+/// `--check` reports the errors of a start, and neither leaves files.
 #[test]
 fn a_start_is_refused_as_the_check_is() {
     let directory = scratch("same");

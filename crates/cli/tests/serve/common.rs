@@ -1,4 +1,4 @@
-//! Starts servers, and ends them whatever happens.
+//! Starts servers, and ends them in every case.
 
 use super::nbd::{Ask, Client};
 use std::fs;
@@ -40,7 +40,7 @@ pub fn run(directory: &Path, args: &[&str]) -> Output {
 pub struct Server {
     pub directory: PathBuf,
     child: Child,
-    /// Its line on standard output.
+    /// The server's line on standard output.
     pub ready: String,
 }
 
@@ -93,7 +93,7 @@ impl Server {
         self.directory.join(name)
     }
 
-    /// What it wrote to standard error, if that is a file.
+    /// The server's messages on standard error, if they go to a file.
     pub fn messages(&self) -> String {
         let messages = fs::read(self.path("messages")).unwrap_or_default();
         String::from_utf8(messages).unwrap()
@@ -156,7 +156,7 @@ impl Server {
         run(&self.directory, &all)
     }
 
-    /// The same, which has to succeed.
+    /// Sends a command that has to succeed. Returns its output.
     pub fn told(&self, args: &[&str]) -> String {
         let output = self.control(args);
         let error = String::from_utf8_lossy(&output.stderr);
@@ -181,7 +181,7 @@ impl Server {
     }
 }
 
-/// A test that fails leaves no server behind, and one that passes no files.
+/// A failed test leaves no server running, and a passed one no files.
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();

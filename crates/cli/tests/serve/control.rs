@@ -1,4 +1,4 @@
-//! What a server can be asked and told while it runs.
+//! Questions and commands to a running server.
 
 use super::common::{Server, wait_until};
 use super::nbd::{Ask, Client};
@@ -26,7 +26,7 @@ metrics = "127.0.0.1:0"
 control = "unix:control.sock"
 "#;
 
-/// Asks over TCP what a browser would.
+/// Sends an HTTP request over TCP, as a browser would.
 fn get(server: &Server, request: &str) -> String {
     let address = server.ready.split_once("metrics=").unwrap().1;
     let address = address.split_whitespace().next().unwrap();
@@ -101,7 +101,7 @@ fn metrics_status_and_what_only_the_owner_may() {
         ) > 0.0
     );
     assert!(get(&server, "GET /status").contains("\"scheduler\": \"deadline\""));
-    // What changes something is not for loopback.
+    // Requests with an effect are not served over loopback.
     for request in [
         "POST /disks/disk0/power-cut",
         "GET /disks/disk0/power-cut",
@@ -192,7 +192,7 @@ fn faults_on_request() {
             1,
             "faults are not allowed on disk disk1",
         ),
-        // What nobody has to be asked for to know that it is wrong.
+        // These command lines are wrong without any server.
         (vec!["power-on"], 2, "required arguments were not provided"),
         (vec!["power-of", "disk0"], 2, "unrecognized subcommand"),
         (
@@ -214,7 +214,7 @@ fn faults_on_request() {
     }
 }
 
-/// What is too long for the server is refused by it like all else.
+/// The server refuses a text that is too long for it, like other wrong texts.
 #[test]
 fn a_text_that_no_scheduler_has_ends_with_1() {
     let server = Server::start("long", CONFIG, &[]);
@@ -268,7 +268,7 @@ fn a_disk_that_is_not_there_ends_with_1_for_every_verb_and_those_that_are_there_
     }
 }
 
-/// The same over HTTP, where a name may have any bytes.
+/// Over HTTP a name may have any bytes.
 #[test]
 fn a_disk_that_is_not_there_is_not_found_over_http() {
     let server = Server::start("none-http", CONFIG, &[]);

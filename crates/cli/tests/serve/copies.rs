@@ -21,7 +21,7 @@ fn write(client: &mut Client, nth: u64) {
     assert_eq!(client.ask(Ask::Write, at, &mut data).unwrap(), 0);
 }
 
-/// The image has the first so many writes, and no others. Returns how many.
+/// Asserts that the image has a prefix of the writes, and no others. Returns the number of writes in it.
 fn holds(image: &[u8]) -> u64 {
     let words: Vec<u64> = (image.chunks(APART))
         .map(|apart| {
@@ -199,7 +199,7 @@ fn a_copy_that_finds_no_room_is_held_and_goes_on_when_there_is_some() {
 
 #[test]
 fn a_copy_of_a_part_that_finds_no_room_is_held_and_goes_on_when_there_is_some() {
-    // What cannot be read is in it.
+    // The part includes unreadable sectors.
     finds_no_room("copy-part-full", Some(5_000..15_000_001));
 }
 
@@ -233,7 +233,7 @@ fn finds_no_room(name: &str, part: Option<Range<usize>>) {
         copy.extend(["--range", range]);
     }
     done(&server, &[&copy[..], &["--no-wait"]].concat());
-    // Half of what is not zeroes.
+    // Half of the data that are not zeroes.
     if !server.limit_files("4194304") {
         return;
     }

@@ -19,8 +19,7 @@ nbd = "unix:nbd.sock"
 control = "unix:control.sock"
 "#;
 
-/// What a client writes is in the file, and what is in the file is what a client reads, also from the
-/// next server.
+/// Writes of clients reach the file, and clients read the file's contents, also from the next server.
 #[test]
 fn a_file_is_served() {
     let mut server = Server::start("file", CONFIG, &[]);
@@ -73,7 +72,7 @@ fn program(name: &str, args: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// A loop device with a file system that is mounted. All of it goes when this does.
+/// A loop device with a mounted file system. Dropping the value removes both.
 struct Mounted {
     directory: PathBuf,
     device: Option<String>,
@@ -81,7 +80,7 @@ struct Mounted {
 }
 
 impl Mounted {
-    /// `None` where one is not allowed to, or the programs are not there.
+    /// `None` without permission or without the programs.
     fn new(name: &str) -> Option<Mounted> {
         let mut mounted = Mounted {
             directory: scratch(name),
@@ -125,14 +124,14 @@ impl Drop for Mounted {
     }
 }
 
-/// Starts a server that is not to come up; its exit code and what it says.
+/// Starts a server that must not come up. Returns its exit code and its messages.
 fn refused(directory: &Path) -> (Option<i32>, String) {
     let told = |arguments: &[&str]| {
         let output = run(directory, arguments);
         let error = String::from_utf8(output.stderr).unwrap();
         (output.status.code(), error)
     };
-    // Whoever asks beforehand is told the same.
+    // `--check` reports the same error.
     let (code, checked) = told(&["serve", "serve.toml", "--check"]);
     assert_eq!(code, Some(3), "{checked}");
     told(&["serve", "serve.toml"])
@@ -177,7 +176,7 @@ fn a_mounted_device_takes_force() {
     assert_eq!(code, Some(3), "{error}");
     assert!(error.contains(&format!("it is behind {name}")), "{error}");
 
-    // Whoever insists gets it, and is told.
+    // With `--force` the server starts, with a warning.
     fs::write(directory.join("serve.toml"), &config).unwrap();
     let args = ["serve", "serve.toml", "--ready", "--force"];
     let mut server = Server::spawn(directory.clone(), &mut headtime(&directory, &args));

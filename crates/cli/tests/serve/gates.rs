@@ -38,7 +38,8 @@ control = "unix:control.sock"
 events = "events.log"
 "#;
 
-/// Reads at random places through so many connections to an export, until the end. No place is asked for by two.
+/// Reads at random places through a number of connections to an export, until the end. No two connections read the
+/// same place.
 fn load(server: &Server, export: &str, first: u64, count: u64, end: &AtomicBool, done: &AtomicU64) {
     std::thread::scope(|scope| {
         for number in first..first + count {
@@ -67,7 +68,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// What a log shows of the first gate before it is changed.
+/// Counts from a log of commands behind the first gate.
 #[derive(Debug, Default)]
 struct Seen {
     urgent: u64,
@@ -78,7 +79,7 @@ struct Seen {
     in_drive_max: usize,
 }
 
-/// Until the first order to the gate.
+/// Counts up to the first order to the gate.
 fn seen(text: &str) -> Seen {
     let mut seen = Seen::default();
     let mut classes: BTreeMap<Extent, Class> = BTreeMap::new();
@@ -162,7 +163,7 @@ fn a_gate_ranks_the_exports_of_a_served_disk_changes_in_flight_and_replays_ident
         server.signal("HUP");
         gate("rsd-priority:age_th=50:ranks=1/4");
         more(50);
-        // What does not fit changes nothing.
+        // A number of ranks that does not fit the depth changes nothing.
         fs::write(&config, CONFIG.replacen("ranks=1/4", "ranks=1/8", 1)).unwrap();
         server.signal("HUP");
         server.wait_for(
@@ -229,7 +230,7 @@ fn a_gate_that_cannot_be_is_refused_with_what_is_allowed() {
     assert_eq!(server.status()["disks"][1]["gate"], "depth");
 }
 
-/// By how many later commands each was overtaken, and which starved, counted from a log by the definitions; by class.
+/// Numbers of overtaking commands and of starved commands by class, counted from a log by the definitions.
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
     commands: [u64; 3],

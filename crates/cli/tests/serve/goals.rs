@@ -30,7 +30,7 @@ name = "web"
 exports = ["web"]
 "#;
 
-/// Reads an export, so many pages at places far apart.
+/// Reads a number of pages of an export at places far apart.
 pub fn read(server: &Server, export: &str, pages: u64, end: &AtomicBool) {
     let mut client = Client::connect(&server.path("nbd.sock"), export).unwrap();
     let mut data = [0; 4096];

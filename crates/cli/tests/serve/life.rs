@@ -139,7 +139,7 @@ fn a_scheduler_is_swapped_under_load_and_the_log_replays() {
     assert_eq!(output.status.code(), Some(1));
 }
 
-/// An end that goes wrong tells what was done all the same.
+/// A server that ends with an error prints its summary, too.
 #[test]
 fn a_log_that_cannot_be_written_is_an_error_beside_the_summary() {
     let mut server = Server::start("full", CONFIG, &["--log", "/dev/full"]);
@@ -166,14 +166,14 @@ fn what_was_asked_for_before_the_end_is_done() {
             .send(Ask::Write, cookie, offset, 4096, &[9; 4096])
             .unwrap();
     }
-    // The last of them is in when one of its connection is answered.
+    // The signal comes after the first answer.
     let mut answered = vec![client.answer(&mut []).unwrap()];
     server.signal("TERM");
     while let Ok(answer) = client.answer(&mut []) {
         answered.push(answer);
     }
     assert_eq!(server.end(), Some(0));
-    // Those that were read are answered, without an error; the others never were taken.
+    // Requests that the server read are answered without an error. The server did not take the others.
     assert!(
         answered.iter().all(|answer| answer.error == 0),
         "{answered:?}"

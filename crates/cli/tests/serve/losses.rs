@@ -57,7 +57,7 @@ fn a_power_cut_that_loses_writes_is_told_to_every_client_until_an_administrator_
 fn a_server_that_ends_after_a_loss_says_so() {
     let mut server = Server::start("losses-end", CONFIG, &[]);
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
-    // So many that the drive has not written them all before the power is cut.
+    // The number of writes is so large that some are not on the medium when the power is cut.
     for block in 0..200u64 {
         let offset = block * 7919 % (1 << 18) * 4096;
         assert_eq!(client.ask(Ask::Write, offset, &mut [7; 4096]).unwrap(), 0);

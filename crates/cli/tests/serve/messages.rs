@@ -1,4 +1,4 @@
-//! Whatever becomes of what a server prints, it serves, and ends as it should.
+//! A server serves and ends as it should when its output is blocked or lost.
 
 use super::common::{Server, headtime, run, scratch, wait_until};
 use super::nbd::{Ask, Client};
@@ -25,14 +25,14 @@ metrics = "127.0.0.1:0"
 control = "unix:control.sock"
 "#;
 
-/// More than a pipe and what waits before it have room for.
+/// Number of messages that is more than a pipe and the server's buffer can hold.
 const REFUSED: usize = 8000;
 
 fn full() -> File {
     File::options().write(true).open("/dev/full").unwrap()
 }
 
-/// Each is a message, as there is no such export.
+/// Each refused connection makes a message, since there is no such export.
 fn refused(server: &Server, count: usize) {
     for _ in 0..count {
         assert!(Client::connect(&server.path("nbd.sock"), "disk1").is_err());
@@ -47,7 +47,7 @@ fn dropped(server: &Server) -> u64 {
     dropped
 }
 
-/// It answers all who ask, and what was written is there after its end.
+/// The server answers every client, and the written data are there after its end.
 fn serves_and_flushes(server: &mut Server, draw: u8) {
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
     let mut data = [draw; 4096];
@@ -109,7 +109,7 @@ fn a_second_signal_ends_a_server_whose_messages_nobody_reads() {
     drop(reader);
 }
 
-/// Who comes back to read learns how much is missing, where, and what follows.
+/// A reader who resumes reading finds the place and number of missing messages, and the messages after them.
 #[test]
 fn a_reader_who_comes_back_is_told_what_is_missing() {
     let (reader, writer) = pipe().unwrap();
@@ -125,7 +125,7 @@ fn a_reader_who_comes_back_is_told_what_is_missing() {
         if line.contains("were dropped") {
             break line;
         }
-        // Whole, each of them.
+        // Each line is whole.
         let is_first = seen == 0 && !refused_line(&line);
         let closed =
             line.ends_with("WARN a connection was closed: handshake: there is no export \"disk1\"");
@@ -137,7 +137,7 @@ fn a_reader_who_comes_back_is_told_what_is_missing() {
     assert!(told.ends_with(&expected), "{told}");
     assert_eq!(seen + missing as usize, REFUSED);
     assert_eq!(dropped(&server), missing);
-    // From here on nothing is.
+    // From here on no message is dropped.
     refused(&server, 1);
     assert!(refused_line(&lines.next().unwrap()));
     server.signal("TERM");
@@ -172,7 +172,7 @@ fn a_server_whose_messages_are_a_file_at_its_limit_serves() {
     assert_eq!(server.terminate(), Some(0));
 }
 
-/// Waits until a server can be connected to that says nothing of it.
+/// Waits until a server that prints nothing accepts connections.
 fn is_up(directory: &Path) {
     wait_until(
         || UnixStream::connect(directory.join("nbd.sock")).is_ok(),
@@ -180,8 +180,8 @@ fn is_up(directory: &Path) {
     );
 }
 
-/// How a child ends when the server has been told to, which is the child or its own; killed if it does
-/// not.
+/// Signals the server, which is the child or a process of its own. Returns the child's exit code. A child that does
+/// not end is killed.
 fn ends(child: &mut Child, server: &str) -> Option<i32> {
     let told = Command::new("kill")
         .args(["-TERM", server])
@@ -236,7 +236,7 @@ fn a_server_whose_ready_line_nobody_takes_serves() {
     let directory = scratch("ready-stuck");
     fs::write(directory.join("serve.toml"), CONFIG).unwrap();
     let (reader, mut writer) = pipe().unwrap();
-    // Full to the last byte: a pipe takes what is no longer than a page whole or not at all.
+    // The pipe is full to the last byte, since a pipe takes at most a page whole or not at all.
     rustix::io::ioctl_fionbio(&writer, true).unwrap();
     for piece in [4096, 1] {
         while writer.write(&vec![b'x'; piece]).is_ok() {}
@@ -292,7 +292,7 @@ fn an_export_name_with_line_breaks_and_escapes_stays_one_message_in_text_and_jso
     }
 }
 
-/// What is in the configuration gets into errors, and a terminal is not to obey it.
+/// Text of the configuration appears in errors, and a terminal must not obey it.
 #[test]
 fn an_error_about_a_configuration_with_escapes_is_one_line() {
     let directory = scratch("forged-error");
@@ -304,7 +304,7 @@ fn an_error_about_a_configuration_with_escapes_is_one_line() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(!said.trim_end().contains(char::is_control), "{said:?}");
     assert!(said.contains("dead\\nerror: \\u{1b}[31mline"), "{said}");
-    // So is what would be served.
+    // The same holds for names of files.
     let config = CONFIG.replacen("\"store.img\"", "\"store\\ncontrol at x\"", 1);
     fs::write(directory.join("serve.toml"), config).unwrap();
     let output = run(&directory, &["serve", "serve.toml", "--check"]);
@@ -374,7 +374,7 @@ fn on_a_terminal_the_level_has_a_colour() {
     fs::remove_dir_all(&directory).unwrap();
 }
 
-/// Such a terminal stops who writes to it from the background, if he does not refuse.
+/// Such a terminal stops background processes that write to it, unless they ignore the signal.
 #[test]
 fn in_the_background_of_a_terminal_that_stops_writers_a_server_serves() {
     let directory = scratch("background");

@@ -1,11 +1,11 @@
-//! As much of an NBD client as these tests need: one connection, simple replies.
+//! An NBD client for these tests: one connection, simple replies.
 
 use std::io::{Read, Result, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// What can be asked for.
+/// Kind of request.
 #[derive(Clone, Copy)]
 pub enum Ask {
     Read = 0,
@@ -77,7 +77,7 @@ impl Client {
         Ok(Answer { cookie, error })
     }
 
-    /// Reads what is not looked at.
+    /// Reads bytes and drops them.
     pub fn skip(&mut self, bytes: usize) {
         self.stream.read_exact(&mut vec![0; bytes]).unwrap();
     }

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// A drive whose sectors pass in a quarter of a millisecond: several times what the way through two processes varies by.
+/// A drive whose sectors pass in a quarter of a millisecond. This time is several times the jitter of two processes.
 const DRIVE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/coarse.toml");
 const LOAD: u64 = 16;
 
@@ -23,7 +23,7 @@ fn config(drive: &str, scheduler: &str) -> String {
     )
 }
 
-/// Random reads of 4 KiB, so many at a time, for so long; how many in a second.
+/// Requests per second of random 4 KiB reads with a fixed number outstanding.
 fn iops(socket: &Path, time: Duration) -> f64 {
     let mut client = Client::connect(socket, "disk0").unwrap();
     let pages = client.bytes / 4096;
@@ -48,7 +48,7 @@ fn iops(socket: &Path, time: Duration) -> f64 {
     f64::from(answered) / since.elapsed().as_secs_f64()
 }
 
-/// The same simulated.
+/// Requests per second of the same load in a simulation.
 fn simulated(drive: &str, directory: &Path) -> f64 {
     let scenario = format!(
         "schedulers = [\"sptf\"]\n[drive]\nprofile = \"{drive}\"\nbelief = \"learned.toml\"\n[engine]\ndepth = 2\n\
@@ -78,7 +78,7 @@ fn a_disk_that_is_probed_through_its_own_socket_is_scheduled_as_in_simulation() 
     let output = run(&server.directory, &probe);
     let page = String::from_utf8(output.stdout).unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    // What is left in this time is reads that check it.
+    // The remaining time may not suffice for the reads that check the profile.
     assert!(
         matches!(output.status.code(), Some(0 | 5)),
         "{said}\n{page}"
@@ -90,7 +90,8 @@ fn a_disk_that_is_probed_through_its_own_socket_is_scheduled_as_in_simulation() 
     is_scheduled_as_in_simulation(DRIVE, "probed-sptf", &learned, &page);
 }
 
-/// Serves a drive of which `learned` is believed, and holds what `sptf` makes of it, two deep, against the simulation with the same belief.
+/// Serves a drive with `learned` as assumed profile under `sptf`, two deep. The rate must match a simulation with the
+/// same assumed profile.
 fn is_scheduled_as_in_simulation(drive: &str, name: &str, learned: &str, page: &str) -> f64 {
     let scheduler = "scheduler = \"sptf\"\ndepth = 2\nbelief = \"learned.toml\"";
     let directory = super::common::scratch(name);
@@ -186,7 +187,7 @@ fn what_is_no_nbd_server_or_has_no_such_export_is_said() {
     // Nobody, behind a socket that was left.
     let (code, said) = probe(&["other.sock"]);
     assert!(code == Some(4) && said.contains("other.sock: "), "{said}");
-    // A server that ends meanwhile is said, with what is known.
+    // If the server ends during a probe, the probe reports that with the results so far.
     let path = server.path("state");
     let mut child = super::common::headtime(
         &server.directory,

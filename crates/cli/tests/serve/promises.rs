@@ -37,7 +37,7 @@ fn what_is_promised_is_said_everywhere_and_a_kill_leaves_the_date_where_it_was()
     for key in ["finish_by", "finish_within_s", "p99_percent", "verdict"] {
         assert_eq!(after[key], before[key], "{key}");
     }
-    // The same command waits for it, and others change it.
+    // The same command waits for the scrub, and other promises change it.
     done(&next, &[&promises[..], &["--no-wait"]].concat());
     assert_eq!(status(&next)["promise"]["finish_by"], before["finish_by"]);
     done(
@@ -114,7 +114,7 @@ fn a_scrub_that_ended_after_its_date_ends_with_1_and_so_does_its_status() {
     let problem = "error: disk disk0: all was read, but the date did not hold\n";
     assert!(error.contains(problem), "{error}");
     assert_eq!(server.terminate(), Some(0));
-    // Also of one that another server has made.
+    // The next server reports the broken promise, too.
     let mut again = headtime(&server.directory, &["serve", "serve.toml", "--ready"]);
     let mut next = Server::spawn(server.directory.clone(), &mut again);
     let told = run(
@@ -127,7 +127,7 @@ fn a_scrub_that_ended_after_its_date_ends_with_1_and_so_does_its_status() {
         table.contains("\n  promise     the date did not hold, since "),
         "{table}"
     );
-    // One that is done in time ends with 0.
+    // A scrub that is done in time ends with 0.
     let out = done(&next, &["--finish-within", "1m"]);
     assert!(out.contains("\n  promise     held, since "), "{out}");
     assert_eq!(next.terminate(), Some(0));

@@ -1,5 +1,5 @@
-//! Servers that are started at once, or killed while they start: one has the files, and what is served is what
-//! the path leads to.
+//! Servers that start at once, or are killed while they start. One server has the files, and serves the file at the
+//! path.
 
 use super::common::{Server, headtime, run, scratch};
 use super::nbd::{Ask, Client};
@@ -24,7 +24,7 @@ const STORE: Absent = Absent {
     lines: "emulate = \"atlas10k\"\nstore = \"disk\"\nsize = \"4MiB\"\ncreate = true\n",
     files: &["disk"],
 };
-/// 18 TB, of which a file holds eight.
+/// A disk of 18 TB in a store of several files. Each file holds at most 8 TiB.
 const STORE_OF_SEVERAL: Absent = Absent {
     lines: "emulate = \"exos-x18\"\nstore = \"disk\"\ncreate = true\n",
     files: &["disk", "disk.1", "disk.2"],
@@ -58,7 +58,7 @@ impl Starting {
         line.starts_with("ready ")
     }
 
-    /// Whether it has a file of this name open.
+    /// Returns true if the server has a file of this name open.
     fn has(&self, path: &Path) -> bool {
         let inode = |path: &Path| fs::metadata(path).map(|found| (found.dev(), found.ino()));
         let Ok(found) = inode(path) else {
@@ -77,7 +77,7 @@ impl Drop for Starting {
     }
 }
 
-/// What is in a directory beside what the test put there.
+/// Files in a directory, without the test's own.
 fn made(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap().flatten();
     let names = entries.map(|entry| entry.file_name().into_string().unwrap());
@@ -114,7 +114,7 @@ fn race(name: &str, disk: &Absent) {
             let path = directory.join(file);
             assert!(servers[winner].has(&path), "round {round}: {file}");
         }
-        // What a client has flushed is in the file of that name.
+        // Data that a client has flushed are in the file of that name.
         let socket = directory.join(format!("{winner}.sock"));
         let mut client = Client::connect(&socket, "disk0").unwrap();
         assert_eq!(client.ask(Ask::Write, 4096, &mut [7; 512]).unwrap(), 0);
@@ -143,7 +143,7 @@ fn of_servers_started_at_once_on_an_absent_store_of_several_files_one_serves_the
     race("race-several", &STORE_OF_SEVERAL);
 }
 
-/// Killed anywhere, it leaves nothing that keeps the next one from starting, and nothing beside the disk.
+/// A kill at any time leaves nothing that hinders the next server, and no file beside the disk.
 fn kill(name: &str, disk: &Absent) {
     let directory = scratch(name);
     for round in 0..24 {
@@ -152,7 +152,7 @@ fn kill(name: &str, disk: &Absent) {
         std::thread::sleep(Duration::from_millis(5 + 3 * round));
         killed.0.kill().unwrap();
         killed.0.wait().unwrap();
-        // What it may have left stays for the next.
+        // Files of a killed server stay for the next server.
         if round % 2 == 1 {
             let left = made(&directory);
             let mut next = Starting::new(&directory, 1, disk.lines);
@@ -178,7 +178,7 @@ fn a_server_killed_while_it_makes_a_store_of_several_files_leaves_the_next_nothi
     kill("kill-several", &STORE_OF_SEVERAL);
 }
 
-/// Whatever the second one calls it and wants of it.
+/// The second server may use any other name and any other settings.
 #[test]
 fn a_file_that_is_served_is_nobody_elses() {
     let text = config(

@@ -43,7 +43,7 @@ fn parts_of_a_disk_are_served_logged_and_scrubbed_as_the_disk() {
     let ranges: Vec<_> = exports.iter().map(|export| &export["range"]).collect();
     let mib = |start, end| json!([start << 20, end << 20]);
     assert_eq!(ranges, [&mib(0, 1), &mib(1, 2), &mib(0, 2)]);
-    // Whatever clients see, the disk is read to its end.
+    // The scrub reads the whole disk, with any exports.
     let scrubbed = done(&server, &["--idle", "1ms"]);
     assert!(scrubbed.contains("0B-2MiB"), "{scrubbed}");
 

@@ -70,7 +70,7 @@ fn the_status_names_the_damage_that_keeps_a_scrub_from_going_on() {
     assert!(error.contains(says), "{error}");
     assert!(error.contains("move it away to begin anew"), "{error}");
     assert_eq!(status(&server)["state"], "none");
-    // The user does what the message says.
+    // The user follows the message.
     std::fs::remove_file(&file).unwrap();
     done(&server, &["--idle", "1ms"]);
     assert_eq!(status(&server)["state"], "done");
@@ -113,7 +113,7 @@ fn a_scrub_lists_the_sectors_that_cannot_be_read_and_ends_with_1() {
         assert!(metrics.contains(line), "no {line} in\n{metrics}");
     }
     assert_eq!(server.status()["disks"][0]["scrub"]["state"], "done");
-    // What is written can be read again.
+    // Written sectors become readable again.
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
     let mut data = [7; 4096];
     assert_eq!(client.ask(Ask::Write, 4096 * 512, &mut data).unwrap(), 0);
@@ -129,7 +129,7 @@ fn a_server_that_is_killed_goes_on_with_its_scrub_and_loses_a_second_at_most() {
     let mut server = Server::start("scrub-killed", &config, &[]);
     done(&server, &["--idle", "1ms", "--block", "4KiB", "--no-wait"]);
     let blocks = 4096;
-    // So that more than a second of it is behind it.
+    // More than a second of the scrub is done then.
     std::thread::sleep(std::time::Duration::from_millis(1_500));
     let before = status(&server);
     let (left_before, rate) = (
@@ -147,14 +147,15 @@ fn a_server_that_is_killed_goes_on_with_its_scrub_and_loses_a_second_at_most() {
         after < blocks && lost <= rate,
         "{left_before}, then {after}"
     );
-    // The same command waits for the rest.
+    // The same command waits for the rest of the scrub.
     let out = done(&next, &[]);
     assert!(out.contains("\n  state       done\n"), "{out}");
     assert_eq!(status(&next)["read"]["in_gaps"], 0);
     assert_eq!(next.terminate(), Some(0));
 }
 
-/// What is behind the new end is not a bad sector. The scrub says so and tries again, and ends when it is there again.
+/// Sectors past the new end are not bad sectors. The scrub reports the missing end, tries again, and ends when the
+/// sectors are back.
 #[test]
 fn a_disk_that_shrinks_under_a_scrub_has_no_bad_sectors_for_that() {
     let config = config("scrub = \"state\"")
@@ -164,7 +165,7 @@ fn a_disk_that_shrinks_under_a_scrub_has_no_bad_sectors_for_that() {
         )
         .replace("faults = true\n", "");
     let mut server = Server::start("scrub-shrinks", &config, &[]);
-    // Nothing is read while somebody was there in the last second.
+    // The scrub reads nothing within a second of a client's request.
     done(&server, &["--idle", "1s", "--no-wait"]);
     done(&server, &["pause"]);
     let image = std::fs::File::options()
@@ -183,7 +184,7 @@ fn a_disk_that_shrinks_under_a_scrub_has_no_bad_sectors_for_that() {
     ] {
         assert!(said.contains(line), "no {line} in\n{said}");
     }
-    // What is behind the new end is left.
+    // Sectors past the new end are left.
     assert!(left(&server) >= 1024, "{said}");
     server.wait_for("has 8388608 bytes, 16777216 were served");
     image.set_len(16 << 20).unwrap();
@@ -279,7 +280,7 @@ pub fn limited(name: &str, config: &str) -> Server {
 
 fn again_limited(directory: PathBuf) -> Server {
     let program = env!("CARGO_BIN_EXE_headtime");
-    // Who exceeds the limit is to be told, and not killed.
+    // A process that exceeds the limit must get an error instead of a signal.
     let line = format!("trap '' XFSZ; exec {program} serve serve.toml --ready");
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]).current_dir(&directory);
@@ -368,7 +369,7 @@ fn a_pass_that_is_killed_again_and_again_while_clients_write_names_nothing_false
         let next = Server::spawn(server.directory.clone(), &mut again);
         killed.push(std::mem::replace(&mut server, next));
     }
-    // What is left of the last one, and another one that has all to compare.
+    // The rest of the last scrub, and another scrub that compares all hashes.
     for _ in 0..2 {
         let out = done(&server, &hash);
         assert!(!out.contains("changed"), "{out}");
@@ -416,7 +417,8 @@ fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
     let mut data = [0; 4096];
     assert_eq!(client.ask(Ask::Read, 0, &mut data).unwrap(), 0);
     server.limit_files("unlimited");
-    // What was not hashed is read again, also what came back from the drive while it was held. What could not be read is known.
+    // The scrub reads blocks without a hash again, also those that came back while it was held. The unreadable sector
+    // is known.
     done(&server, &["resume"]);
     reaches(&server, "done");
     assert_eq!(status(&server)["unreadable_sectors"], 1);
@@ -446,7 +448,7 @@ fn a_bad_sector_for_whose_line_there_is_no_room_is_not_forgotten() {
     let why = held["why"].as_str().unwrap();
     assert!(why.contains("File too large"), "{why}");
     assert_eq!(held["unreadable_sectors"], 1);
-    // Whatever is written down meanwhile, its block is not done.
+    // The block of the bad sector is not marked as done in any saved state.
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
     for _ in 0..15 {
         let mut data = [0; 4096];
@@ -475,7 +477,7 @@ fn a_write_that_cannot_be_noted_is_done_and_nothing_is_compared_ever_after() {
     let hash = ["--hash", "hashes", "--idle", "1ms", "--block", "64KiB"];
     done(&server, &hash);
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
-    // The beginning of the disk can be written, and what is behind the beginning of the watch's file cannot.
+    // Writes to the disk succeed, but the watch's file cannot have more than 8192 bytes.
     if !server.limit_files("8192") {
         return;
     }

@@ -39,7 +39,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Runs a server that cannot be started: its error, and what is in its directory afterwards.
+/// Runs a server that cannot start. Returns its error and the files in its directory afterwards.
 fn fails(directory: &Path, config: &str, code: i32) -> (String, Vec<String>) {
     fs::write(directory.join("serve.toml"), config).unwrap();
     let args = ["serve", "serve.toml", "--ready", "--log", "events.log"];
@@ -72,7 +72,7 @@ fn what_was_made_goes_and_what_was_there_stays() {
     let expected = "error: serve.toml: listen.nbd: unix:no/nbd.sock: ";
     assert!(error.contains(expected), "{error}");
     assert_eq!(left, ["serve.toml"]);
-    // Files of an earlier run, one of them never written to.
+    // Files of an earlier run. One of them was never written.
     let image = fs::File::create(directory.join("disk.img")).unwrap();
     image.set_len(1 << 20).unwrap();
     let mut content = vec![0; 64 << 20];
@@ -88,7 +88,7 @@ fn what_was_made_goes_and_what_was_there_stays() {
     fs::remove_dir_all(&directory).unwrap();
 }
 
-/// A server that is started twice does not spoil what the first one is doing.
+/// A second start does not spoil the first server's log.
 #[test]
 fn a_log_is_one_servers() {
     let config =

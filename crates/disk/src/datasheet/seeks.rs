@@ -5,9 +5,9 @@ use crate::mechanics::evaluate_seek;
 use crate::profile::{Interpolation, SeekCurve, Zone};
 use headtime_units::Nanos;
 
-/// Time over mean seek by distance over stroke: the median of eight measured drives. Their curves collapse onto one
-/// when scaled in this way (Atlas 10K, Atlas III, Cheetah 4LP, Cheetah 9LP, Barracuda ST32171W, IBM 18ES, Atlas 10K V,
-/// a WD drive of 4 TB). The first point is extrapolated.
+/// Time over mean seek by distance over stroke: the median of eight measured drives. Scaled in this way, the curves
+/// of the drives collapse onto one. The drives: Atlas 10K, Atlas III, Cheetah 4LP, Cheetah 9LP, Barracuda ST32171W,
+/// IBM 18ES, Atlas 10K V, a WD drive of 4 TB. The first point is extrapolated.
 pub(super) const SHAPE: [(f64, f64); 12] = [
     (1e-5, 0.14),
     (1e-4, 0.17),

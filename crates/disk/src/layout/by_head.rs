@@ -10,7 +10,7 @@ pub(super) struct ByHead {
     heads: Vec<Tracks>,
     /// Slots on the tracks of a cylinder in front of each head's track, and on all tracks.
     forward: Sums,
-    /// Such sums from the last head to the first.
+    /// The sums of `forward` from the last head to the first.
     backward: Sums,
     /// Divides by the slots of a group.
     by_group: Divider,

@@ -66,6 +66,10 @@ impl Move {
 const BUCKETS_PER_MOVE: u64 = 8;
 const BUCKETS_MOST: u64 = 1 << 14;
 
+/// Places and addresses of a zone.
+///
+/// Invariants: `remapped` has the pairs of `remaps` with their places exchanged; `is_plain` is true if and only if
+/// the zone has no `areas`, slips and remaps; `end` is `first` plus the zone's capacity.
 #[derive(Clone, Debug)]
 pub(super) struct ZoneMap {
     pub(super) first: u64,

@@ -357,8 +357,8 @@ fn long_distances_are_near_the_curve() {
 #[test]
 fn composed_drives_have_the_published_means() {
     for (name, seek_ms, rate_mb, iops) in [
-        // No rate here includes the extra time of a read that misses the buffer. Its 0.35 ms reduce 77 reads a second
-        // to the 75 that the provenance states.
+        // No rate here includes the extra time of a read that misses the buffer. This time of 0.35 ms reduces 77
+        // reads a second to the 75 that the provenance states.
         ("barracuda-7200.10-160", 8.5, 76.0..79.0, 76.0..79.0),
         // This rate does not include the overhead behind the data, 0.55 ms. With the overhead the
         // rate is 75.

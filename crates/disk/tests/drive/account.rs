@@ -1,4 +1,4 @@
-//! What whoever keeps the data of an emulated drive can rely on, whatever the drive and the load.
+//! Guarantees for the emulator that keeps a drive's data, for all drives and loads.
 
 use crate::common::{
     Asked, Trouble, any_drive, at_least, command, commands, make_room, ms, troubles,
@@ -17,19 +17,19 @@ fn sectors(extent: Extent) -> std::ops::Range<u64> {
 /// A command in the drive.
 struct Flight {
     command: Command,
-    /// Of a flush or a read: sectors that were volatile when it was submitted and have been neither
-    /// reported nor written again since.
+    /// For a flush or a read: sectors that were volatile at its submission, and that were neither reported nor
+    /// written again since.
     before: BTreeSet<u64>,
-    /// Of a read: sectors that could not be read at some time since it was submitted.
+    /// For a read: sectors that were unreadable at some time since its submission.
     bad: BTreeSet<u64>,
-    /// Of a read: sectors that could not be read when it was submitted and have not been written
-    /// since, nor does the buffer have them.
+    /// For a read: sectors that were unreadable at its submission. The buffer lacks them, and no write has covered
+    /// them since.
     failing: BTreeSet<u64>,
-    /// Of a write: another one of some of its sectors was in the drive at the same time.
+    /// True for a write that met another write of the same sectors in the drive.
     contended: bool,
 }
 
-/// Keeps account of what was written, as whoever emulates a disk has to.
+/// Account of written data, as an emulator of a disk keeps it.
 #[derive(Default)]
 struct Account {
     in_flight: BTreeMap<u32, Flight>,
@@ -195,7 +195,7 @@ impl Account {
         }
     }
 
-    /// Takes what the arm has written by `now`.
+    /// Takes the writes that reached the medium by `now`.
     fn take_written(&mut self, drive: &mut Drive, now: Time) {
         for sector in self.take(drive, now).into_iter().flat_map(sectors) {
             self.bad.remove(&sector);
@@ -249,7 +249,7 @@ impl Account {
         }
     }
 
-    /// The power fails: what is volatile is lost, what is in flight is open.
+    /// Cuts the power. Volatile sectors are lost, and commands in flight end without a result.
     fn power_cycle(&mut self, drive: &mut Drive, now: Time) {
         self.catch_up(drive, now);
         drive.power_cycle(now);
@@ -261,7 +261,7 @@ impl Account {
     }
 }
 
-/// What happens at a time between commands.
+/// An event between commands.
 #[derive(Clone, Debug)]
 enum Between {
     Trouble(Trouble),
@@ -314,11 +314,10 @@ fn crowded() -> impl Strategy<Value = Vec<Asked>> {
 proptest! {
     #![proptest_config(at_least(1500))]
 
-    /// At any time, the sectors of completed writes that were not reported since are those that the
-    /// drive counts as dirty, but for sectors of writes that are in the drive; none counts twice.
-    /// What was written before a flush is reported before it completes, what is forced when it
-    /// completes; a read of data that are in the buffer alone comes from there; nothing is reported
-    /// that nobody wrote.
+    /// At any time, the drive counts the sectors of completed, unreported writes as dirty, each once. Sectors of
+    /// writes in the drive are exempt. Writes before a flush are reported before the flush completes, and forced
+    /// writes when they complete. A read of data that only the buffer has comes from the buffer. Reports cover
+    /// written sectors only.
     #[test]
     fn what_is_not_reported_is_dirty(
         profile in any_drive(),
@@ -368,7 +367,7 @@ proptest! {
         prop_assert_eq!(drive.head_time(now).total(), now - Time::ZERO);
     }
 
-    /// Whether somebody asks what is on the medium makes no difference to the drive.
+    /// Recording does not change the drive's behaviour.
     #[test]
     fn a_drive_that_records_spans_does_the_same(
         profile in any_drive(),
@@ -382,7 +381,7 @@ proptest! {
     }
 }
 
-/// What completes, and when, in a run with or without recording.
+/// Completions of a run with or without recording, with their times.
 fn completions(
     (profile, depth, seed): (&Profile, usize, u64),
     commands: &[Asked],

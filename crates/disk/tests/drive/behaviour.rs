@@ -1,4 +1,4 @@
-//! What holds of every drive, whatever its buffer, bus and queue are like.
+//! Behaviour of all drives, with any buffer, bus and queue.
 
 use crate::common::{command, ms, wait};
 use headtime_disk::profile::{
@@ -34,7 +34,7 @@ fn bare(name: &str) -> Profile {
         .unwrap()
 }
 
-/// The same, but the firmware looks at positions.
+/// The bare drive with a firmware that considers positions.
 fn by_position(name: &str) -> Profile {
     let sptf = FirmwarePolicy::Sptf {
         margin: Nanos::ZERO,
@@ -138,7 +138,7 @@ fn a_drive_of_one_cylinder_has_no_seeks() {
     }
 }
 
-/// A modern drive that processes each command for so long before its arm moves.
+/// A modern drive that processes each command for this time before its arm moves.
 fn thinking(overhead: Nanos) -> Profile {
     by_name("wd5000aaks")
         .unwrap()
@@ -151,7 +151,7 @@ fn thinking(overhead: Nanos) -> Profile {
             spec.cache.segment_sectors = 2_000;
             spec.cache.read_ahead_min = 0;
             spec.cache.read_ahead_max = 2_000;
-            // Else the head ends somewhere else than behind what it has read.
+            // With zero-latency reads the head could end before the last sector of a read.
             spec.access.zero_latency_read = false;
             spec.noise = NoiseSpec::default();
         })
@@ -160,13 +160,13 @@ fn thinking(overhead: Nanos) -> Profile {
 
 #[test]
 fn the_arm_reads_ahead_while_a_command_is_processed() {
-    // It had ended when the command came, so that processing was lost to reading ahead, and readers
-    // that take turns without a pause never found anything.
+    // Reading ahead once ended when a command came. Processing time was then lost to reading ahead, and readers that
+    // take turns without a pause had no hits.
     let ahead = |overhead| {
         let mut drive = Drive::new(&thinking(overhead), 0);
         let first = run(&mut drive, Time::ZERO, command(1, Op::Read, 0, 256)).at;
         let away = run(&mut drive, first, command(2, Op::Read, 500_000_000, 8)).at;
-        // Of what is behind the first read, so much is in the buffer.
+        // Number of sectors after the first read that are in the buffer.
         let hits = |len: &u64| {
             let mut drive = drive.clone();
             run(&mut drive, away, command(3, Op::Read, 256, *len)).hit == Hit::Full
@@ -215,7 +215,7 @@ fn an_arm_that_has_read_ahead_on_to_the_next_track_is_there() {
 
 #[test]
 fn a_sector_that_passes_while_its_command_is_processed_is_read() {
-    // 2 ms are 420 sectors. The head is not sent back for one that it has just read.
+    // 2 ms are 420 sectors. The head does not go back for a sector that it has just read.
     let profile = thinking(ms(2));
     for gap in [0, 1, 100, 400] {
         let mut drive = Drive::new(&profile, 0);
@@ -257,7 +257,7 @@ fn reads_hit_what_was_read_and_what_was_written() {
     };
     let read = |tag, start, len| command(tag, Op::Read, start, len);
     assert_eq!(next(&mut drive, read(1, 100, 4)), Hit::Miss);
-    // Behind it, and since this drive takes whole tracks, in front of it.
+    // Sectors after the read are in the buffer. This drive takes whole tracks, so sectors before it are, too.
     assert_eq!(next(&mut drive, read(2, 104, 16)), Hit::Full);
     assert_eq!(next(&mut drive, read(3, 0, 8)), Hit::Full);
     // A write does not spoil the rest of the track.
@@ -311,7 +311,7 @@ fn a_flush_waits_for_what_is_dirty() {
     }
     assert!(!drive.is_clean(now));
     assert_eq!(drive.dirty_sectors(now), Sectors::new(5 * 8));
-    // What is written again is dirty once; what goes on behind it is dirty too.
+    // Sectors that are written again are dirty once, and a write after them is dirty, too.
     for start in [400_000_000, 400_000_008] {
         now = run(&mut drive, now, command(7, Op::Write, start, 8)).at;
     }
@@ -365,15 +365,15 @@ fn forced_unit_access_reaches_the_medium() {
     assert!(drive.is_clean(read.at));
 }
 
-/// A forced read of clean sectors, in a segment of which others are still dirty, once took the segment
-/// to read into, and what was dirty was lost.
+/// A forced read of clean sectors in a segment with other, dirty sectors. The read once took the segment, and the
+/// dirty data were lost.
 #[test]
 fn a_forced_read_beside_dirty_data_loses_none() {
     let profile = by_name("wd5000aaks").unwrap();
     let mut drive = Drive::new(&profile, 0);
     let start = 600_000_000;
     let written = run(&mut drive, Time::ZERO, command(1, Op::Write, start, 8));
-    // While the arm writes that, more is written behind it.
+    // While the arm writes these sectors, a client writes the next ones.
     let now = written.at + profile.cache.destage_delay + ms(1);
     let behind = run(&mut drive, now, command(2, Op::Write, start + 8, 8));
     assert_eq!(drive.dirty_sectors(behind.at), Sectors::new(16));
@@ -504,8 +504,7 @@ fn what_comes_in_before_the_arm_leaves_is_sent_before_it_leaves_again() {
     let mut drive = Drive::new(&profile, 0);
     let mut read = |now, tag, start, len| drive.submit(now, command(tag, Op::Read, start, len));
     let stream = |n: u32| 1_000_000 + u64::from(n) * 1_024;
-    // A stream keeps four others waiting up to the cap. Two of them have a hole between them, which
-    // the arm reads through.
+    // A stream keeps four other reads waiting up to the cap. The arm reads through the hole between two of these.
     read(Time::ZERO, 0, stream(0), 1_024);
     for (tag, start, len) in [
         (20, 900_000_000, 8),
@@ -677,8 +676,8 @@ fn a_write_without_room_leaves_the_arm_to_others() {
     assert!(write.at >= get(&beside, 1).at, "{write:?}");
 }
 
-/// A write that goes on where the arm is writing may be longer than the buffer, as any other: its
-/// last sectors find room when those before them are on the medium.
+/// A write that continues another may be longer than the buffer, as any write. Its last sectors find room when the
+/// sectors before them are on the medium.
 #[test]
 fn a_write_longer_than_the_buffer_that_continues_another_waits_for_room() {
     for write_back in [WriteBack::Appending, WriteBack::Flushed] {
@@ -731,7 +730,7 @@ fn a_write_past_the_buffer_completes_on_the_medium() {
     );
 }
 
-/// Its own time runs slower and faster than the host's; what it promises and accounts for is in the host's.
+/// The drive's own time runs slower and faster than the host's. Its promises and its account are in the host's time.
 #[test]
 fn a_drive_that_wanders_keeps_its_promises_and_accounts_for_the_time_of_the_host() {
     let wandering = |spec: &mut headtime_disk::Spec| {
@@ -763,7 +762,7 @@ fn a_drive_that_wanders_keeps_its_promises_and_accounts_for_the_time_of_the_host
     };
     let (even, uneven) = (ends(&steady), ends(&wandering));
     assert_ne!(even, uneven);
-    // In the mean it is as fast, to what turns that are just missed make of it.
+    // In the mean the drive is equally fast, within the effect of narrowly missed turns.
     let took = |ends: &[Time]| (ends[299] - Time::ZERO).as_secs_f64();
     let ratio = took(&uneven) / took(&even);
     assert!((0.97..1.03).contains(&ratio), "{ratio}");

@@ -35,7 +35,7 @@ pub fn wait(drive: &mut Drive) -> Completion {
 /// Collects completions until fewer than `depth` commands are in flight. Where none is to come, all
 /// that are left are lost, and are given up.
 ///
-/// `in_flight` is where `state` has them; `collect` takes what has completed out of it.
+/// `in_flight` returns the commands of `state`, and `collect` removes the completed ones.
 pub fn make_room<S, V>(
     (drive, now): (&mut Drive, &mut Time),
     depth: usize,
@@ -255,7 +255,7 @@ pub fn any_drive() -> impl Strategy<Value = Profile> {
         )
 }
 
-/// So many cases, or as many as `PROPTEST_CASES` says if that is more.
+/// A number of cases, or the number in `PROPTEST_CASES` if that is larger.
 pub fn at_least(cases: u32) -> ProptestConfig {
     let config = ProptestConfig::default();
     ProptestConfig {
@@ -264,8 +264,7 @@ pub fn at_least(cases: u32) -> ProptestConfig {
     }
 }
 
-/// One command: what, where (a few places, so that they meet), how long, forced, and how long the
-/// host thinks before it.
+/// A command: kind, start, length, FUA, and think time before it. Few places make commands meet.
 pub type Asked = (u8, u64, u64, bool, u64);
 
 pub fn commands() -> impl Strategy<Value = Vec<Asked>> {
@@ -278,13 +277,13 @@ pub fn commands() -> impl Strategy<Value = Vec<Asked>> {
     )
 }
 
-/// A drive, what it is asked, how many commands are in it at a time, and its seed.
+/// A drive, its commands, the number of commands in it at a time, and its seed.
 pub fn runs() -> impl Strategy<Value = (Profile, Vec<Asked>, usize, u64)> {
     let profile = prop_oneof![profiles(), profiles().prop_map(buffering)];
     (profile, commands(), 1_usize..8, any::<u64>())
 }
 
-/// What goes wrong with a command, or is done to one that waits.
+/// A fault, or an abort of a waiting command.
 #[derive(Clone, Debug)]
 pub enum Trouble {
     Nothing,
@@ -303,7 +302,7 @@ pub fn troubles() -> impl Strategy<Value = Trouble> {
     ]
 }
 
-/// The same drive, but every write that fits completes in the buffer.
+/// The drive with a buffer in which every fitting write completes.
 fn buffering(profile: Profile) -> Profile {
     profile
         .with(|spec| spec.cache.write_back = WriteBack::Full)

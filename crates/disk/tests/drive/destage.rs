@@ -1,4 +1,4 @@
-//! What is dirty in runs: how it gets onto the medium, and what it leaves of the buffer.
+//! Runs of dirty data: their way onto the medium, and the rest of the buffer beside them.
 
 use crate::common::{command, ms, wait};
 use headtime_disk::profile::{Destage, NoiseSpec, by_name};
@@ -25,7 +25,7 @@ fn force(tag: u32, op: Op, start: u64, len: u64) -> Command {
     }
 }
 
-/// When each stretch was on the medium, once all is.
+/// Times at which stretches reached the medium, up to a flush.
 fn written(drive: &mut Drive, now: Time) -> Vec<(Time, Extent)> {
     drive.submit(now, command(999, Op::Flush, 0, 0));
     let flushed = wait(drive);
@@ -55,7 +55,7 @@ fn a_write_that_continues_what_the_arm_is_writing_is_written_without_losing_a_tu
     }
 }
 
-/// What the arm comes to by going on costs a flush nothing that it would not wait for anyway.
+/// Reads that the arm reaches on its way cost a flush no extra time.
 #[test]
 fn reads_behind_each_other_that_came_before_a_flush_are_read_in_one_go() {
     for name in ["exos-x18", "wd5000aaks", "barracuda-7200.10-160"] {
@@ -83,7 +83,7 @@ fn reads_behind_each_other_that_came_before_a_flush_are_read_in_one_go() {
     }
 }
 
-/// After the flush nothing is in a hurry: what was written behind it lets reads pass.
+/// After the flush no write is urgent, so reads pass the writes that came after it.
 #[test]
 fn writes_behind_a_flush_let_reads_pass_once_it_is_done() {
     for name in ["exos-x18", "wd5000aaks", "barracuda-7200.10-160"] {
@@ -270,7 +270,7 @@ fn part_of_a_sector_of_the_medium_costs_nothing_more_where_the_buffer_has_the_re
         let profile = quiet("exos-x18")
             .with(|spec| spec.cache.destage = destage)
             .unwrap();
-        // How long a forced write takes more than one of the whole sector, in turns.
+        // Extra time of a forced write of a part of a sector over the whole sector, in turns.
         let more = |before: Option<Command>, len: u64| {
             let mut took = [(8_000_001, 7), (8_000_000, 8)].map(|(start, whole)| {
                 let mut drive = Drive::new(&profile, 0);
@@ -278,7 +278,7 @@ fn part_of_a_sector_of_the_medium_costs_nothing_more_where_the_buffer_has_the_re
                 if let Some(before) = before {
                     now = run(&mut drive, now, before).at;
                 }
-                // From the same place of arm and platter.
+                // Arm and platter start at the same place.
                 now = run(&mut drive, now, force(2, Op::Read, 20_000_000, 8)).at;
                 let part = force(3, Op::Write, start, len.min(whole));
                 let write = run(&mut drive, now, part);
@@ -294,7 +294,7 @@ fn part_of_a_sector_of_the_medium_costs_nothing_more_where_the_buffer_has_the_re
             "{destage:?}: it was read before"
         );
     }
-    // The rest of it is dirty, and stays so.
+    // The rest of the sector is dirty, and stays so.
     let mut drive = Drive::new(&quiet("exos-x18"), 0);
     let dirty = run(&mut drive, Time::ZERO, command(1, Op::Write, 8_000_000, 4));
     let now = run(&mut drive, dirty.at, force(2, Op::Read, 20_000_000, 8)).at;
@@ -320,7 +320,7 @@ fn partial_writes_that_touch_are_written_as_one() {
     assert!(took < drive.turn() + ms(7), "no turn for reading: {took}");
 }
 
-/// What the sector lacks is read when the arm passes, and the write has its turn later.
+/// The missing part of the sector is read when the arm passes, and the write has its turn later.
 #[test]
 fn what_was_read_of_a_sector_for_a_run_is_there_for_what_joins_it() {
     let profile = quiet("exos-x18");

@@ -1,4 +1,4 @@
-//! Drives that are drawn serve whatever is asked.
+//! Random drives serve random commands.
 
 use crate::common::{command, wait};
 use headtime_disk::Drive;
@@ -51,7 +51,7 @@ fn every_command_of_a_drawn_drive_completes_once() {
                 now = now.max(completion.at);
             }
             now += Nanos::from_micros(numbers.below(3_000));
-            // What completes meanwhile is taken in its order.
+            // Completions up to this time are taken in their order.
             while let Some(completion) = drive.poll(now) {
                 assert!(waiting.remove(&completion.tag), "{seed}");
             }

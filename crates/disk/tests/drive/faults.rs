@@ -27,7 +27,7 @@ fn failed(completion: &Completion) -> Option<u64> {
     completion.result.err().map(|error| error.lba.get())
 }
 
-/// Reads that follow each other come from what was read ahead; the bad sector among them does not.
+/// Sequential reads hit the read-ahead, except for the unreadable sector among them.
 #[test]
 fn reading_ahead_stops_before_a_sector_that_cannot_be_read() {
     for name in ["cheetah9lp", "atlas10k", "wd5000aaks", "exos-x18"] {
@@ -62,14 +62,14 @@ fn a_sector_that_goes_bad_while_it_is_read_ahead_fails() {
     }
 }
 
-/// A drive that keeps what passes in front of a request does not keep what it cannot read.
+/// A drive that buffers sectors on the way to a request does not buffer unreadable ones.
 #[test]
 fn a_sector_that_cannot_be_read_is_not_kept_in_passing() {
     for name in ["atlas10k", "ibm18es", "wd5000aaks", "exos-x18"] {
         let mut drive = Drive::new(&quiet(name), 0);
         let mut now = Time::ZERO;
         for tag in 0..40 {
-            // In front of what is read here, on the same track, wherever the head comes down.
+            // The bad sector lies in front of the read, on the same track, for any landing of the head.
             let start = 1_000_000 + u64::from(tag) * 30_000;
             spoil(&mut drive, now, start + 70, 1);
             let there = command(2 * tag, Op::Read, start + 100, 8);

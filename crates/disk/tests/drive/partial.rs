@@ -1,4 +1,4 @@
-//! What it costs to write a part of a sector of the medium: its place in the account of the arm's time.
+//! Cost of writing a part of a sector of the medium, and its place in the account of the arm's time.
 
 use crate::common::{command, ms, wait};
 use headtime_disk::profile::{Destage, NoiseSpec, OverheadSpec, Profile, WriteBack, by_name};
@@ -57,7 +57,7 @@ fn a_partial_sector_costs_a_turn_that_has_its_name() {
     }
 }
 
-/// Over more than a track the reading is longer, and all of it goes by that name.
+/// Reading over more than a track takes longer, and all of this time has the same name in the account.
 #[test]
 fn partial_sectors_at_the_ends_of_tracks_cost_what_reading_them_does() {
     let profile = emulating(WriteBack::Off);
@@ -87,7 +87,7 @@ fn written_back(profile: &Profile, start: u64) -> headtime_disk::HeadTime {
     account
 }
 
-/// What is written back later costs the same, and is no destaging of the data themselves.
+/// A write-back of partial sectors has the same cost, apart from the destaging of the data themselves.
 #[test]
 fn partial_sectors_that_are_written_back_have_their_cost_apart() {
     let profile = emulating(WriteBack::Full);
@@ -104,7 +104,7 @@ fn partial_sectors_that_are_written_back_have_their_cost_apart() {
     assert!((turns - 20.0).abs() < 0.1, "{turns} turns for 20 writes");
 }
 
-/// A drive that sweeps reads what is lacking of all of them on one way, and writes on another.
+/// A drive that sweeps reads the missing parts of all sectors on one sweep, and writes on another.
 #[test]
 fn partial_sectors_that_are_swept_have_the_cost_of_reading_them_apart() {
     let profile = emulating(WriteBack::Full);
@@ -119,7 +119,7 @@ fn partial_sectors_that_are_swept_have_the_cost_of_reading_them_apart() {
     let extra = all - whole.get(Part::Destage).as_secs_f64();
     let turn = profile.rotation.turn().as_secs_f64();
     assert!(named > turn, "{part:?}");
-    // What is read passes as well, and the ways of writing differ by a little.
+    // Reading passes over sectors, too, and the ways of writing differ a little.
     let share = named / extra;
     assert!((0.95..1.05).contains(&share), "{named} of {extra}");
 }

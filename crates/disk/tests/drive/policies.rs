@@ -6,7 +6,7 @@ use headtime_disk::{Command, Drive, Profile};
 use headtime_sched::Op;
 use headtime_units::{Nanos, Time};
 
-/// A drive without a buffer that serves what is nearest.
+/// A drive without a buffer that serves the nearest command first.
 fn nearest_first(change: impl Fn(&mut Spec)) -> Profile {
     let profile = by_name("wd5000aaks").unwrap();
     let plain = profile.with(|spec| {
@@ -21,8 +21,8 @@ fn nearest_first(change: impl Fn(&mut Spec)) -> Profile {
     plain.unwrap()
 }
 
-/// Sixteen near reads are always in the drive beside a far one, until that is served: how many were served before it,
-/// and when it completed.
+/// Sixteen near reads are always in the drive beside a far one, until the far one is served. Returns the number of
+/// reads before it, and its completion time.
 fn until_the_far_one(profile: &Profile) -> Option<(u32, Time)> {
     let mut drive = Drive::new(profile, 0);
     let near = |tag: u32| command(tag, Op::Read, u64::from(tag) * 97_711 % 900_000, 8);
@@ -66,8 +66,9 @@ fn the_oldest_command_has_its_choice_only_once_it_has_waited_for_the_least_age()
     }
 }
 
-/// A stream of 128 KiB reads, one at a time, whose reader thinks for so long between two, beside random reads of which so
-/// many are always in the drive, of high priority or not. What each has done by 10 s, and the longest that a random read was there.
+/// A stream of 128 KiB reads, one at a time, beside random reads. The stream's reader thinks for `think` after each
+/// read. The drive always has `others` random reads, of high priority if `high` is true. Returns the number of
+/// completed reads of each by 10 s, and the longest latency of a random read.
 fn beside(profile: &Profile, think: Nanos, others: u32, high: bool) -> (u32, u32, Nanos) {
     const STREAM: u32 = u32::MAX;
     let mut drive = Drive::new(profile, 0);
@@ -131,8 +132,8 @@ fn an_arm_that_is_held_for_a_stream_serves_its_next_read_first_up_to_the_cap() {
         let (few, all, _) = beside(&held(Nanos::ZERO, cap), thinks, others, false);
         let (stream, random, longest) = beside(&held(hold, cap), thinks, others, false);
         let told = format!("{others} others: {stream} for {few}, {random} for {all}, {longest}");
-        // A read of the stream takes a turn and more. The others that have waited for half the cap go when it ends, and
-        // more of them until the stream is nearest.
+        // A read of the stream takes more than a turn. When the stream's hold ends, the others that have waited for
+        // half the cap go. More of them go until the stream is nearest.
         assert!(stream > 2 * few && stream > 500, "{told}");
         assert!(random < all / 2, "{told}");
         assert!(cap < longest && longest < cap * 2, "{told}");
@@ -160,8 +161,8 @@ fn an_arm_is_held_for_nobody_with_a_cap_of_zero() {
     );
 }
 
-/// Sixteen reads of high priority are always in the drive beside another one near them: how many were served before it,
-/// and when it completed.
+/// Sixteen reads of high priority are always in the drive beside another read near them. Returns the number of reads
+/// before this other read, and its completion time.
 fn until_the_low_one(profile: &Profile) -> Option<(u32, Time)> {
     let mut drive = Drive::new(profile, 0);
     let near = |tag: u32, high| Command {

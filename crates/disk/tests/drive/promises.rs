@@ -1,4 +1,4 @@
-//! What every drive promises, whatever it is and whatever it is asked.
+//! Promises of every drive, for every load.
 
 use crate::common::{
     Trouble, at_least, command, commands, make_room, ms, profiles, runs, troubles, wait,
@@ -8,7 +8,7 @@ use headtime_sched::{Backlog, Op};
 use headtime_units::{Nanos, Sectors, Time};
 use proptest::prelude::*;
 
-/// Takes what has completed by `now` out of `waiting`, which has the tags and when they were sent.
+/// Takes commands that have completed by `now` out of `waiting`, which has tags and submission times.
 fn collect(drive: &mut Drive, now: Time, waiting: &mut std::collections::BTreeMap<u32, Time>) {
     while let Some(completion) = drive.poll(now) {
         let submitted = waiting.remove(&completion.tag).expect("completed once");
@@ -20,8 +20,8 @@ fn collect(drive: &mut Drive, now: Time, waiting: &mut std::collections::BTreeMa
 proptest! {
     #![proptest_config(at_least(400))]
 
-    /// Every command completes once, in order of time; the parts of its time sum to it, those of
-    /// the arm's to all of the time; a flush leaves nothing dirty that was written before it.
+    /// Every command completes once, in order of time, and the parts of its time add up to the whole. The parts of
+    /// the arm's time add up to all of the time. A flush leaves no earlier write dirty.
     #[test]
     fn every_command_completes_once(
         profile in profiles(),
@@ -126,11 +126,11 @@ proptest! {
 }
 
 proptest! {
-    // What is rare is what this is for.
+    // Troubles are rare, so more cases are drawn.
     #![proptest_config(at_least(2000))]
 
-    /// Whatever stalls, is lost and is given up, the rest completes, once; what is given up does
-    /// not; and a flush still leaves nothing dirty.
+    /// With stalled, lost and aborted commands, the other commands complete once. Aborted commands do not complete. A
+    /// flush still leaves nothing dirty.
     #[test]
     fn what_is_given_up_is_in_nobodys_way(
         (profile, commands, depth, seed) in runs(),
@@ -172,7 +172,7 @@ proptest! {
             prop_assert!(drive.abort(now, tag), "{} neither completes nor is lost", tag);
         }
         prop_assert_eq!(drive.in_flight(), 0);
-        // One that is lost may be outstanding.
+        // A lost command may be outstanding.
         for tag in 0..2 {
             drive.submit(now, command(tag, Op::Flush, 0, 0));
         }

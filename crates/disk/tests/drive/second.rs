@@ -8,7 +8,7 @@ use headtime_disk::{Drive, Hit, Profile};
 use headtime_sched::Op;
 use headtime_units::{Lba, Nanos, Time};
 
-/// A drive with nothing but its arm and what it reads ahead; a cylinder-first one without zero-latency reads.
+/// A drive with its arm and its read-ahead alone. Its layout is cylinder-first, without zero-latency reads.
 fn drive(second: u32) -> Profile {
     let profile = by_name("cheetah9lp").unwrap().with(|spec| {
         spec.overhead = OverheadSpec::default();
@@ -24,12 +24,12 @@ fn drive(second: u32) -> Profile {
     profile.unwrap()
 }
 
-/// What stands before the last read, on a track of 254 sectors whose first address is zero here: operation, sector.
+/// Commands before the last read: operation and sector. Sector 0 is the first address of a track with 254 sectors.
 type Before = &'static [(Op, u64)];
 
 const PLACES: u64 = 200;
 
-/// How many turns later reads elsewhere complete than on a drive without the key, in all of [`PLACES`] times.
+/// Number of turns by which reads elsewhere complete later than without the key, summed over [`PLACES`] places.
 fn turns_lost(second: u32, before: Before) -> u64 {
     let mut lost = 0;
     for place in 0..PLACES {
@@ -54,7 +54,7 @@ fn turns_lost(second: u32, before: Before) -> u64 {
             }
         };
         let ((with, turn), (without, _)) = (at(second), at(0));
-        // The sector comes by once a turn, whenever the arm leaves.
+        // The sector passes once a turn, at any departure of the arm.
         let later = with - without;
         let turns = (later.as_nanos() + 1_000) / turn.as_nanos();
         let off = later.as_nanos().abs_diff(turns * turn.as_nanos());
@@ -66,7 +66,7 @@ fn turns_lost(second: u32, before: Before) -> u64 {
 
 const TWICE: Before = &[(Op::Read, 0), (Op::Read, 40)];
 
-/// Behind the second read 206 of 254 sectors are left, so that the next read loses a turn in four of five places.
+/// After the second read 206 of 254 sectors are left, so the next read loses a turn in four of five places.
 #[test]
 fn a_second_read_on_a_track_costs_the_next_read_a_turn_as_often_as_the_rest_of_the_track_is_long() {
     let lost = turns_lost(65_535, TWICE);
@@ -77,7 +77,7 @@ fn a_second_read_on_a_track_costs_the_next_read_a_turn_as_often_as_the_rest_of_t
 fn with_few_sectors_to_read_on_few_turns_are_lost_and_with_none_no_turn() {
     let lost = [0, 25, 127].map(|second| turns_lost(second, TWICE));
     assert_eq!(lost[0], 0);
-    // A tenth, and half.
+    // Losses of about a tenth and a half.
     assert!((8..=34).contains(&lost[1]), "{lost:?}");
     assert!((75..=125).contains(&lost[2]), "{lost:?}");
 }
@@ -100,7 +100,7 @@ fn nothing_is_lost_unless_two_reads_in_a_row_are_on_one_track() {
     assert!(turns_lost(65_535, before) > 100);
 }
 
-/// What was read on is in the buffer, and ends with the track.
+/// Sectors up to the end of the track are in the buffer.
 #[test]
 fn the_rest_of_the_track_is_in_the_buffer_and_no_more() {
     let mut drive = Drive::new(&drive(65_535), 0);

@@ -7,7 +7,7 @@ use headtime_sched::Op;
 use headtime_units::Time;
 use proptest::prelude::*;
 
-/// Has one command served, after a pause of so many ms.
+/// Serves a command, after a pause in ms.
 fn serve(drive: &mut Drive, now: &mut Time, pause: u64, op: Op, start: u64) -> Completion {
     *now += ms(pause);
     drive.submit(*now, command(1, op, start, 8));
@@ -30,7 +30,7 @@ fn what_follows_a_read_is_in_the_buffer_only_while_the_drive_reads_ahead() {
         drive.set_look_ahead(now, false);
         assert_eq!(drive.look_ahead(), Some(false));
         assert_eq!(hit_behind(&mut drive, &mut now, 2_000_000), Hit::Miss);
-        // What was read before stays, and a hit reads nothing more.
+        // Earlier data stay in the buffer, and a hit reads nothing more.
         assert_eq!(
             serve(&mut drive, &mut now, 0, Op::Read, 2_000_000).hit,
             Hit::Full

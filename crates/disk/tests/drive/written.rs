@@ -1,4 +1,4 @@
-//! What the drive says of what is on the medium.
+//! Reports of the drive on data that reached the medium.
 
 use crate::common::{command, ms, wait};
 use headtime_disk::profile::{NoiseSpec, RequestedData, WriteBack, by_name};
@@ -49,8 +49,8 @@ fn a_forced_write_is_reported_before_it_completes_and_again_then() {
     assert_eq!(written[1].0, completed);
 }
 
-/// The arm goes on behind a forced write with one that continues it. The first is on the medium when
-/// it completes all the same, and nobody has to wait for the second to be told so.
+/// The arm continues a forced write with the next write. The first write is reported as being on the medium when it
+/// completes. No host has to wait for the second one.
 #[test]
 fn a_forced_write_that_another_continues_is_reported_before_it_completes() {
     let profile = by_name("cheetah9lp")
@@ -173,7 +173,7 @@ fn a_write_that_is_cut_off_is_on_the_medium_in_part() {
     );
     let completed = wait(&mut drive).at;
     let (end, _) = drive.take_written(completed).next().unwrap();
-    // Until just before it completes, which is when it has been written.
+    // The cuts reach until just before the completion, at which all sectors are written.
     let got: Vec<u64> = (1..200)
         .rev()
         .map(|step| cut(Time::from_nanos(end.as_nanos() - 20_000 * step + 19_999)))
@@ -225,9 +225,9 @@ fn a_power_cycle_forgets_everything_but_the_medium() {
     assert_eq!(drive.head_time(failed.at).total(), failed.at - Time::ZERO);
 }
 
-/// The arm writes 0 to 277; a read of sector 259 comes from the buffer meanwhile, and the drive drops
-/// what has been read. A write of sector 0 has to wait all the same: of what the arm is writing there
-/// is no other copy, and what it says of sector 0 then is not about the new data.
+/// The arm writes sectors 0 to 277. Meanwhile a read of sector 259 hits the buffer, and the drive drops the data that
+/// were read. A write of sector 0 must wait, since the buffer has the only copy of the data being written. The report
+/// about sector 0 then does not mean the new data.
 #[test]
 fn a_write_over_what_the_arm_writes_waits_although_a_read_has_had_what_is_behind() {
     let profile = by_name("cheetah9lp")

@@ -1,31 +1,31 @@
-//! A drive with so many commands outstanding, and what comes out.
+//! A drive with a number of outstanding commands, and the results of its clients.
 
 use headtime_disk::{Command, Drive, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::VecDeque;
 
-/// Where a client's next command lies.
+/// Place of a client's next command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// One behind the other.
+    /// Each command directly after the last.
     Forward,
-    /// With as many sectors between two as given.
+    /// This number of sectors lies between two commands.
     Holes(u64),
-    /// One in front of the other.
+    /// Each command directly before the last.
     Backward,
-    /// Forward, but each group of so many from its last to its first.
+    /// Forward in groups of this number, each group from its last command to its first.
     Shuffled(u64),
     /// Anywhere.
     Random,
 }
 
-/// Somebody who keeps so many commands outstanding.
+/// A client that keeps a number of commands outstanding.
 #[derive(Clone, Copy, Debug)]
 pub struct Client {
     pub op: Op,
     pub order: Order,
-    /// The first sector of its place, and how many sectors its place has.
+    /// First sector and number of sectors of the client's range.
     pub place: (u64, u64),
     /// Sectors of a command.
     pub len: u64,
@@ -84,11 +84,11 @@ impl Random {
     }
 }
 
-/// What a client got.
+/// Results of a client.
 #[derive(Clone, Debug, Default)]
 pub struct Got {
     pub bytes: u64,
-    /// How long each of its commands was with the drive, in order of completion.
+    /// Time of each command with the drive, in order of completion.
     pub took: Vec<Nanos>,
 }
 
@@ -104,7 +104,7 @@ impl Got {
     }
 }
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     pub got: Vec<Got>,
@@ -125,13 +125,13 @@ impl Outcome {
     }
 }
 
-/// Lets the clients at a drive that takes `depth` commands at a time, for `span`; the rest waits in
-/// front of it and goes in as it came. Clients ask again when they are told.
+/// Runs the clients for `span` on a drive that takes `depth` commands at a time. Other commands wait for the drive in
+/// order of arrival. A client sends the next command at each completion.
 pub fn run(profile: &Profile, depth: u32, clients: &[Client], span: Nanos) -> Outcome {
     run_warm(profile, depth, clients, Nanos::ZERO, span)
 }
 
-/// The same for `span` from `warm` on: what the buffer takes at first is left out.
+/// As [`run`], for `span` from `warm` on, so that the filling of the buffer is left out.
 pub fn run_warm(
     profile: &Profile,
     depth: u32,
@@ -144,7 +144,7 @@ pub fn run_warm(
     let mut random = Random(7);
     let mut got = vec![Got::default(); clients.len()];
     let mut issued = vec![0_u64; clients.len()];
-    // By tag: the client, and when it was submitted.
+    // By tag: the client, and the time of submission.
     let mut tags = vec![(0_usize, Time::ZERO); depth as usize];
     let mut free: Vec<u32> = (0..depth).rev().collect();
     let mut held: VecDeque<usize> = VecDeque::new();

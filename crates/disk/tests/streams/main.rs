@@ -1,5 +1,4 @@
-//! What drives do with several commands at a time: streams, alone, together and beside random
-//! access.
+//! Drives with several commands at a time: streams alone, several streams, and streams beside random access.
 
 mod harness;
 mod reads;
@@ -15,7 +14,7 @@ use headtime_units::Nanos;
 const QUEUED: [&str; 3] = ["exos-x18", "wd5000aaks", "barracuda-7200.10-160"];
 const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 
-/// So many streams of reads, spread over the disk, each with so many outstanding.
+/// A number of read streams, spread over the disk, each with `each` commands outstanding.
 fn streams(profile: &Profile, len: u64, count: u32, each: u32) -> Vec<Client> {
     let apart = profile.geometry.capacity.get() / 64 * 8;
     (0..count)
@@ -36,8 +35,8 @@ fn cache_off(profile: &Profile) -> Profile {
     off.unwrap()
 }
 
-/// One whose firmware keeps to no stream loses streams to whatever waits, and is none of them; nor is one with the
-/// firmware of another.
+/// A drive whose firmware keeps to no stream loses streams to waiting commands, and is left out. A drive with the
+/// firmware of another one is left out, too.
 #[test]
 fn every_shipped_drive_that_takes_several_commands_and_keeps_to_streams_is_looked_at() {
     let same = |name: &str, profile: &Profile| by_name(name).unwrap().queue == profile.queue;

@@ -1,4 +1,4 @@
-//! Reads: what a queue in the drive must not make slower, and for how long it makes others wait.
+//! Reads: loads that a queue in the drive must not slow down, and the waits of others.
 
 use crate::harness::{Client, Order, run};
 use crate::{DEPTHS, QUEUED, cache_off, streams};
@@ -79,7 +79,7 @@ fn several_streams_of_reads_share_the_drive_and_none_waits_for_more_than_the_cap
     }
 }
 
-/// With holes as long as a read and shorter, what is in front of a read is read through.
+/// The drive reads through holes up to the length of a read.
 #[test]
 fn reads_with_short_holes_between_them_are_as_fast_with_a_queue_as_without() {
     for name in QUEUED {
@@ -145,8 +145,8 @@ fn reads_with_the_cache_off_that_are_in_the_queue_in_time_are_read_in_one_go() {
     }
 }
 
-/// Throughput of random reads of a page over depth: table V of the NCQ study (ACM TOS 2010) for the
-/// drive that models the family, and no loss of what a queue gains on any.
+/// Throughput of random reads of a page over depth. The drive that models the family of table V of the NCQ study (ACM
+/// TOS 2010) must match the table. No drive loses the gain of a queue.
 #[test]
 fn random_reads_gain_with_every_doubling_of_the_depth() {
     for name in QUEUED {
@@ -184,7 +184,7 @@ fn a_random_read_beside_a_stream_waits_for_the_cap_and_no_longer() {
                 let done = run(&profile, depth, &clients, SECOND * 10);
                 let (stream, random) = (&done.got[0], &done.got[1]);
                 let longest = random.longest();
-                // Where four reads wait for a drive that takes two or four, some wait in front of it.
+                // With four reads on a drive that takes two or four commands, some wait for the drive.
                 let most = cap + Nanos::from_millis(50);
                 assert!(longest < most, "{name}: {longest} with a cap of {cap}");
                 assert!(longest >= cap, "{name}: {longest} with a cap of {cap}");
@@ -205,7 +205,7 @@ fn a_random_read_beside_a_stream_waits_for_the_cap_and_no_longer() {
     }
 }
 
-/// What waits behind the stream's own reads is not what the stream keeps waiting.
+/// A read that waits for the stream's own reads is not kept waiting by the stream.
 #[test]
 fn a_random_read_beside_a_deep_queue_of_long_reads_waits_for_the_cap_and_no_longer() {
     let cap = Nanos::from_millis(100);
@@ -263,7 +263,7 @@ fn a_random_read_beside_reads_of_what_the_buffer_has_waits_for_the_cap_and_no_lo
                 let profile = shipped.with(|spec| {
                     spec.queue.preseek = preseek;
                     spec.queue.stream_cap = cap;
-                    // Else what is read ahead pushes them out.
+                    // Read-ahead would evict the sectors.
                     spec.cache.read_ahead = ReadAhead::Off;
                     spec.cache.read_ahead_min = 0;
                     spec.cache.read_ahead_max = 0;

@@ -1,4 +1,4 @@
-//! Writes: what a queue in the drive must not make slower, and what sweeping over a full buffer gains.
+//! Writes: loads that a queue in the drive must not slow down, and the gain of sweeps over a full buffer.
 
 use crate::harness::{Client, Order, run, run_warm};
 use crate::{DEPTHS, QUEUED};
@@ -94,13 +94,13 @@ fn random(op: Op, outstanding: u32) -> Client {
     }
 }
 
-/// What comes of clients once the buffer is full.
+/// Results of clients once the buffer is full.
 fn sustained(profile: &Profile, depth: u32, clients: &[Client]) -> crate::harness::Outcome {
     let (warm, span) = (Nanos::from_millis(5_000), Nanos::from_millis(10_000));
     run_warm(profile, depth, clients, warm, span)
 }
 
-/// The same drive, but each write takes a segment, and segments are written one at a time.
+/// The drive with one segment for each write. Segments are written one at a time.
 fn by_segment(profile: &Profile) -> Profile {
     profile
         .with(|spec| spec.cache.destage = Destage::Segment)
@@ -178,7 +178,7 @@ fn random_buffered_writes_gain_from_all_that_is_dirty_and_not_from_the_queue() {
     }
 }
 
-/// What such a write lacks of the medium's sectors is read in passing; its turn does not come at once.
+/// The missing parts of the medium's sectors are read in passing, and the writes have their turn later.
 #[test]
 fn random_writes_off_the_sectors_of_the_medium_cost_two_ways_and_no_turn() {
     let profile = by_name("exos-x18").unwrap();

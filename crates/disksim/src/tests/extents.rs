@@ -17,8 +17,8 @@ const G2: &str = "dm_layout_g2 {
     ]
   }";
 
-/// A slipped sector on the second track, one in the middle of the third that is moved to the last
-/// cylinder, one at the end of the fourth that is, and two counts in place of what follows.
+/// Extents with a slipped sector on the second track and two counts in place of ends. The third track has a sector in
+/// the middle that was moved to the last cylinder, the fourth one at the end.
 const EXTENTS: &str = "A DRIVE
 read by someone
 4 cylinders, 7200 rot, 2 heads
@@ -107,8 +107,8 @@ fn a_list_of_extents_imports_with_what_is_slipped_and_moved() {
     }
 }
 
-/// Extents of a drive whose tracks all have 64 sectors, of which slots 3 and 9 to 10 may be slipped, and
-/// what is moved to the last cylinder: on a track its first sectors, some in the middle, its last ones.
+/// Extents of a drive with 64 sectors on each track. Slots 3 and 9 to 10 may be slipped. The last cylinder holds
+/// moved sectors from the front, the middle and the end of tracks.
 fn extents_of(tracks: &[(bool, bool, [u32; 3])]) -> (String, u64) {
     let (mut text, mut spare, mut address) =
         ("A\nB\n0 cylinders, 0 rot, 2 heads\n".to_string(), 0, 0);
@@ -149,8 +149,8 @@ fn extents_of(tracks: &[(bool, bool, [u32; 3])]) -> (String, u64) {
 }
 
 proptest! {
-    /// Whatever is slipped or moved: each address is where the list has it, and a track's addresses are
-    /// those that would be there if nothing were moved.
+    /// For any slips and moves, each address is at its place in the list. A track's addresses are the same as without
+    /// moves.
     #[test]
     fn any_list_of_extents_imports_with_its_tracks(
         tracks in prop::collection::vec((any::<bool>(), any::<bool>(), [0_u32..3, 0..3, 0..3]), 2..20),

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// As in runs of arrays: one block for many instances, of which the topology names the first.
+/// Ranges as in runs of arrays: one block for many instances. The topology names the first instance.
 #[test]
 fn ranges_of_instances_are_taken_apart() {
     for (range, fits) in [
@@ -35,7 +35,7 @@ fn ranges_of_instances_are_taken_apart() {
     }
 }
 
-/// A block of the kind of an earlier one is like that, but for what it gives itself.
+/// A block whose kind names an earlier block takes the parameters that it lacks from that block.
 #[test]
 fn blocks_of_the_kind_of_another_take_its_parameters() {
     let files = Files::new().with(
@@ -74,7 +74,7 @@ fn values_may_be_in_files_of_their_own() {
     let import = import_text("My drive.parv", RUN, &Choice::default(), beside)
         .unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(import.profile, files.import().unwrap().profile);
-    // What is wrong in such a file is said of that file.
+    // An error in such a file names the file.
     let wrong = |name: &str| match name {
         "models/m/zones" => {
             Ok(format!("dm_layout_g1_zone {{{zones}, 7").replace("[ 30, 7 ]", "[ x ]"))

@@ -5,14 +5,13 @@ use headtime_disk::layout::Slot;
 use headtime_disk::profile::Zone;
 use headtime_units::{Cylinder, Head, Lba, Track};
 
-/// Every mapping with every sparing scheme of the manual: what room, bad slots and spares there are,
-/// counted by hand, and that the imported layout keeps the laws of one, also when it has been through a
-/// profile's text.
+/// Every mapping with every sparing scheme of the manual. Room, bad slots and spares were counted by hand. The
+/// imported layout keeps the laws of a layout, also after a profile's text.
 #[test]
 fn every_mapping_and_sparing_scheme_imports_as_a_layout() {
-    // The first zone has 5 cylinders of 20 places, of which 3 are reserved and 2 slipped, and 4 spares
-    // per area; the second has 64 places. Scheme 1 slips tracks, of which there is one with that number.
-    // Place 50 is moved to 99 where that is a spare.
+    // The first zone has 5 cylinders of 20 places with 4 spares per area. In it, 3 places are reserved and 2 slipped.
+    // The second zone has 64 places. Scheme 1 slips tracks, and has a track with one of these numbers. Place 50 is
+    // moved to 99 if 99 is a spare.
     let rooms = [
         (0, 100 - 3 - 2, [2, 0]),
         (1, 100 - 3 - 4 * 10, [10, 4 * 10 - 10]),
@@ -43,10 +42,10 @@ fn every_mapping_and_sparing_scheme_imports_as_a_layout() {
     }
 }
 
-/// Every address has a place of its own, and every slot that holds an address holds the one whose place
-/// it is; cylinders go up with addresses; and what is written as a profile is the same layout.
+/// Every address has a place of its own, and every slot with an address holds the address of its place. Cylinders
+/// ascend with addresses. The profile's text makes the same layout.
 ///
-/// Returns how many slots are for data, bad, spare and the drive's own.
+/// Returns the number of slots for data, bad slots, spares and the drive's own slots.
 pub(crate) fn keeps_the_laws_of_a_layout(profile: &Profile) -> [u64; 4] {
     let layout = headtime_disk::Layout::new(profile);
     let again = Profile::from_toml("again", &profile.to_toml()).unwrap_or_else(|e| panic!("{e}"));
@@ -110,8 +109,8 @@ fn zones() -> impl Strategy<Value = Vec<Drawn>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever a file has in its zones, with any of the schemes: a layout, or an error that says that
-    /// the zone has no room, or more spares than places.
+    /// Any zones with any scheme make a layout or an error. The error says that the zone has no room, or more spares
+    /// than places.
     #[test]
     fn any_zones_with_any_scheme_are_a_layout_or_have_no_room(
         (mapping, scheme, range) in (0..3, 0..11, 1..4),

@@ -3,8 +3,8 @@
 use super::schemes::{keeps_the_laws_of_a_layout, with_layout};
 use headtime_units::Lba;
 
-/// Two heads of tracks with different numbers of sectors, inward on one and outward on the other, three
-/// cylinders at a time and three times over, as the drives of 2005 have them.
+/// Two heads whose tracks have different numbers of sectors, inward on one head and outward on the other. The pattern
+/// takes three cylinders and repeats three times, as on the drives of 2005.
 const G4: &str = "dm_layout_g4 {
     TP = [ 0, 9, 10, 0, 7, 8, 1, 6, 9 ],
     IDX = [

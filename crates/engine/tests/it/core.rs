@@ -24,18 +24,18 @@ fn noop() -> Box<dyn Scheduler> {
 /// A device that takes as long as it is told to, and a list of requests.
 #[derive(Default)]
 struct Scripted {
-    /// How long each command takes; one without an answer if `None`.
+    /// Duration of each command; `None` for a command without an answer.
     takes: VecDeque<Option<u64>>,
     arrivals: VecDeque<u64>,
     arrived: u64,
     orders: VecDeque<(Time, Order)>,
     tells: VecDeque<Foretold>,
     in_device: Vec<(Option<Time>, DriveTag)>,
-    /// What the device answers when it is told to give up.
+    /// Answers of the device to an abort.
     gives_up: VecDeque<GaveUp>,
     refuses: bool,
     told: String,
-    /// What was seen, as a log.
+    /// Log of the observed events and decisions.
     tape: String,
 }
 

@@ -1,4 +1,4 @@
-//! What the engine says of itself: who waits and why, whether it is idle, and what it has counted.
+//! Counters of the engine: waiting requests with the reasons, idleness, and sums.
 
 use crate::world::{arrival, poll, read};
 use headtime_engine::{Command, Config, DriveTag, Engine, Event, Outcome, Plug};

@@ -1,4 +1,4 @@
-//! Thousands of queued requests that touch: how many of them the scheduler is asked about.
+//! Thousands of queued requests that touch, and the number of questions to the scheduler.
 
 use crate::world::arrival;
 use headtime_engine::{Arrival, Config, Engine, Event};
@@ -10,8 +10,7 @@ use headtime_testkit::Counted;
 use headtime_units::{Nanos, Sectors, Time};
 use std::sync::Arc;
 
-/// How often a scheduler is asked about each of so many requests, on average, and how many are queued
-/// in the end.
+/// Average number of questions to a scheduler about each request, and the number of queued requests at the end.
 fn asked<S: Scheduler>(scheduler: S, many: u64, new: impl Fn(u64) -> Arrival) -> (u64, usize) {
     let mut engine = Engine::new(Config::default(), Counted::new(scheduler)).expect("valid");
     for id in 0..many {
@@ -31,8 +30,8 @@ fn gaps(many: u64) -> impl Fn(u64) -> Arrival {
 
 #[test]
 fn of_many_neighbours_noop_is_asked_about_those_next_in_order_of_arrival() {
-    // What joins a first block touches all of the last ones, and may fuse with none that is not next in
-    // order of arrival.
+    // A request that joins a first block touches all last blocks. It may fuse only with the next one in order of
+    // arrival.
     let (asked, queued) = asked(WorkConserving::new(Noop::new()), 3_000, gaps(3_000));
     assert!(asked < 5, "asked {asked} times a request");
     assert_eq!(queued, 1_500, "two by two, and one of three");

@@ -1,4 +1,4 @@
-//! `docs/gates.md` says what the table of gates says.
+//! `docs/gates.md` agrees with the table of gates.
 //!
 //! With `HEADTIME_BLESS=1` in the environment the page is written anew instead of compared.
 

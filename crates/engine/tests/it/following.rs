@@ -115,7 +115,7 @@ fn behind_a_gate_the_second_command_is_late_too_and_the_gate_says_whose_it_is() 
     assert_eq!(classed(&mut engine, 1, 60_500_000, usual), [0_u64; 0]);
     let woken = engine.next_wakeup().expect("it waits for the arm");
     assert!(woken > Time::ZERO);
-    // What comes meanwhile and is of a higher class goes first, though it is further away.
+    // A request of a higher class that comes meanwhile goes first, though it is further away.
     assert_eq!(classed(&mut engine, 2, 8_000, Class::REAL_TIME), [0_u64; 0]);
     assert_eq!(engine.next_wakeup(), Some(woken));
     engine.handle(woken, Event::Woke);
@@ -137,7 +137,7 @@ fn a_scheduler_that_is_swapped_in_while_a_command_is_late_chooses_it() {
             let tracker = sptf().tracker().expect("one that predicts has one");
             next = Box::new(WithTracker::new(next, tracker));
         }
-        // What it knows of the head stays, whether the next one brings a tracker or not.
+        // The knowledge of the head stays, with or without a tracker of the next scheduler.
         engine.replace_scheduler(Time::ZERO, headtime_engine::Lane(0), next);
         assert_eq!(poll(&mut engine, Time::ZERO), [0_u64; 0], "{tracked}");
         assert_eq!(engine.next_wakeup(), Some(woken), "{tracked}");

@@ -69,12 +69,12 @@ impl Rig {
         }
     }
 
-    /// Somebody reads so many sectors; returns the number of the request.
+    /// Reads a number of sectors. Returns the number of the request.
     fn read(&mut self, class: Class, sectors: u64) -> u64 {
         self.read_by(0, class, sectors)
     }
 
-    /// A program reads so many sectors; returns the number of the request.
+    /// Reads a number of sectors for a program. Returns the number of the request.
     pub fn read_by(&mut self, program: u16, class: Class, sectors: u64) -> u64 {
         let id = self.asked;
         self.asked += 1;
@@ -139,7 +139,7 @@ fn a_depth_that_was_ordered_outlives_a_swap_of_gates() {
     assert_eq!(rig.sent().len(), 3, "the depth of the engine is the most");
 }
 
-/// Reads so many sectors, one after the other, until this time.
+/// Reads a number of sectors again and again until this time.
 fn read_until(rig: &mut Rig, class: Class, sectors: u64, until: Time) {
     while rig.now < until {
         let id = rig.read(class, sectors);
@@ -234,7 +234,7 @@ fn what_joins_a_request_goes_by_the_class_of_that_request() {
     );
 }
 
-/// Four requests, of which the drive has one, and what a job reads before the next.
+/// Four requests, with the first in the drive, and a job's read before the next.
 fn with_a_prefix(join: Join) -> Rig {
     let mut rig = Rig::new(config(2), "rsd-priority:ranks=0/1:queue=single", "noop");
     (0..4).for_each(|_| _ = rig.read(USUAL, 8));
@@ -334,7 +334,7 @@ fn what_a_gate_refuses_and_what_starves_is_accounted_by_time_and_class() {
     rig.complete(old);
     assert_eq!(rig.in_drive.len(), 2);
     rig.now = at(90);
-    // The first of those that waited was refused; the other stood behind it.
+    // The first waiting request was refused, and the other waited for it.
     let in_the_end = Gating {
         plugged: Nanos::from_millis(50),
         refused: [1, 0, 0],
@@ -387,7 +387,7 @@ fn a_command_starves_once_however_long_it_does_and_again_under_another_gate() {
     );
 }
 
-/// The depth alone is no gate's doing, whoever lowered it.
+/// The depth alone counts for no gate, also if the scheduler lowered it.
 #[test]
 fn the_usual_gate_and_a_scheduler_that_proposes_a_depth_keep_nothing_from_the_drive() {
     for scheduler in ["noop", "nise"] {
@@ -400,14 +400,14 @@ fn the_usual_gate_and_a_scheduler_that_proposes_a_depth_keep_nothing_from_the_dr
         rig.complete(first);
         assert_eq!(rig.engine.gating(at(20)), Gating::default(), "{scheduler}");
     }
-    // One that admits fewer than the engine does.
+    // A gate that admits fewer commands than the engine.
     let mut rig = Rig::new(config(2), "depth=1", "noop");
     (0..2).for_each(|_| _ = rig.read(USUAL, 8));
     assert_eq!(rig.engine.gating(at(20)).plugged, Nanos::from_millis(20));
 }
 
-/// The classes other than the one with a target come down to one command each; what waits goes as that completes, and all
-/// of it at once when nothing is limited any more.
+/// Classes without a target come down to one command each. Waiting requests go as these complete, and all at once
+/// when the limits end.
 #[test]
 fn behind_iolatency_others_come_down_to_one_command_while_a_target_is_missed_and_then_are_free() {
     let mut rig = Rig::new(config(32), "iolatency:real_time=20ms:requests=8", "noop");

@@ -1,4 +1,4 @@
-//! What the lanes give a gate that asks for much: the lane of a flush that waits, and requests chosen ahead.
+//! Offers of the lanes to demanding gates: the lane of a waiting flush, and requests chosen ahead.
 
 use crate::rig::{Rig, config};
 use crate::world::arrival;
@@ -23,7 +23,7 @@ fn in_drive<G>(rig: &Rig<G>) -> Vec<RequestId> {
     rig.in_drive.iter().map(|sent| sent.parts[0]).collect()
 }
 
-/// A lane for each class, of which only the first may go; it outranks the others.
+/// A lane for each class. Only the first lane may go, and it outranks the others.
 #[derive(Clone, Debug)]
 struct FirstAlone;
 
@@ -83,7 +83,7 @@ fn a_flush_of_the_low_rank_behind_one_of_the_high_rank_lends_nothing() {
     }
     rig.arrive(of_class(4, Op::Flush, Class::BEST_EFFORT));
     rig.complete(0, Outcome::Done);
-    // The third tag is kept for the high rank, of which nobody waits any more.
+    // The third tag is reserved for the high rank, which has no waiting request any more.
     assert_eq!(in_drive(&rig), [1, 2].map(RequestId::Client));
     rig.finish();
 }

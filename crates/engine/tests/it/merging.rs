@@ -27,7 +27,7 @@ fn add<S: Scheduler>(engine: &mut Engine<S>, id: u64, op: Op, start: u64, len: u
     engine.handle(T, Event::Arrived(arrival(id, op, start, len, 0)));
 }
 
-/// What the engine wants done, as text; `!` marks an error.
+/// Commands of the engine as text. An exclamation mark stands for an error.
 fn issued<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<String> {
     let mut all = Vec::new();
     while let Some(command) = engine.poll(now) {

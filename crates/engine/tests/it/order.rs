@@ -92,7 +92,7 @@ fn keeps_promises<S: Scheduler>(
     *replay.engines()[0].stats()
 }
 
-/// What can happen to a log.
+/// A change to a log.
 #[derive(Clone, Debug)]
 enum Spoil {
     /// A field becomes this.
@@ -211,8 +211,8 @@ proptest! {
     }
 }
 
-/// A discard of most of a disk waits for what it overlaps, and what comes after it waits for it; that
-/// costs what is in the way, and not what it covers.
+/// A discard of most of a disk waits for overlapping requests, and later requests wait for the discard. The cost
+/// depends on the waiting requests, not on the discard's length.
 #[test]
 fn a_discard_of_terabytes_is_one_request() {
     let config = Config {

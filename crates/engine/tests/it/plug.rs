@@ -45,7 +45,7 @@ fn a_lone_request_waits_for_the_timer() {
     assert_eq!(engine.next_wakeup(), None);
 }
 
-/// The end of so long a wait lies behind all times that there are.
+/// The end of this wait lies past the latest time.
 #[test]
 fn a_plug_that_no_timer_ends_is_opened_by_the_next_request_that_somebody_waits_for() {
     let config = Config {

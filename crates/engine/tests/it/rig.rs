@@ -24,7 +24,7 @@ pub fn schedulers(lanes: usize) -> Vec<Box<dyn Scheduler>> {
     std::iter::repeat_with(noop).take(lanes).collect()
 }
 
-/// A command and what it carries.
+/// A command with its parts.
 #[derive(Clone, Debug)]
 pub struct Sent {
     pub at: Time,
@@ -136,7 +136,7 @@ impl<G: Gate + Clone + 'static> Rig<G> {
         self.event(Event::Arrived(arrival));
     }
 
-    /// Ends the command that went to the drive `at`-th of those that are there.
+    /// Ends the `at`-th command in the drive, in the order in which they went there.
     pub fn complete(&mut self, at: usize, outcome: Outcome) {
         let tag = self.in_drive.remove(at).request.tag;
         self.event(Event::Completed { tag, outcome });

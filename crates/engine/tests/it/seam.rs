@@ -197,7 +197,7 @@ fn a_command_may_be_given_up_in_the_moment_it_is_issued() {
     assert_eq!((replayed.events, replayed.decisions), (8, 8));
 }
 
-/// Whoever the disk could be held for would be let in behind the flush.
+/// A request that the disk could be held for would have to wait for the flush.
 #[test]
 fn nobody_is_waited_for_in_front_of_a_flush() {
     let points = [(0, 1), (100, 1), (1_000, 5), (1_000_000, 10)];
@@ -252,7 +252,7 @@ fn nobody_is_waited_for_in_front_of_a_flush() {
     let (issued, until) = step(ms + 2, flush);
     assert_eq!(issued.map(|request| request.extent.start.get()), Some(0));
     assert_eq!(until, None);
-    // The fifth comes behind the flush, and the flush when all before it is done.
+    // The fifth request comes after the flush, and the flush goes when all earlier requests are done.
     assert_eq!(step(ms + 2, read(6, 500_032)).0, None);
     let (flush, _) = step(ms + 3, done(issued));
     assert_eq!(flush.map(|request| request.op), Some(Op::Flush));
@@ -262,7 +262,7 @@ fn nobody_is_waited_for_in_front_of_a_flush() {
     assert_eq!(replayed.events, 14);
 }
 
-/// Where a log ends, what is missing is told and not taken for a difference.
+/// At the end of a cut log, missing decisions are reported and do not count as differences.
 #[test]
 fn a_log_that_is_cut_replays_up_to_there() {
     let config = Config::default();
@@ -293,7 +293,7 @@ fn a_log_that_is_cut_replays_up_to_there() {
         assert_eq!(1 + done.events + done.decisions, lines, "{len}");
         assert_eq!(reader.number() as u64, lines, "{len}");
         if let Some(next) = next {
-            // It is what the whole log has there.
+            // The whole log has the same decision there.
             let mut line = String::new();
             log::write_decision(&mut line, done.until, &next);
             assert_eq!(whole.lines().nth(lines as usize), Some(line.trim_end()));

@@ -1,4 +1,4 @@
-//! What a volume of several passes on to its members beside requests.
+//! Notifications that a volume passes on to its members, besides requests.
 
 use crate::world::arrival;
 use headtime_engine::log::Writer;
@@ -170,7 +170,7 @@ fn a_sleeping_client_unplugs_the_members_that_its_map_names() {
 #[test]
 fn each_member_is_foretold_its_own_sectors() {
     let mut world = Few {
-        // What is foretold is asked for after an event.
+        // The engine asks for foretold requests after an event.
         asks: [Asked::Unplugged(Lba::ZERO)].into(),
         foretold: Some(Foretold {
             at: Time::from_nanos(77),

@@ -1,4 +1,4 @@
-//! A flush of a volume, and the rank of what waits behind it: the same with any number of members.
+//! A flush of a volume, and the rank of requests that wait for it. Both are the same with any number of members.
 
 use headtime_engine::log::{self, Replay, Writer};
 use headtime_engine::{
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 const LOW: Class = Class::BEST_EFFORT;
 const HIGH: Class = Class::REAL_TIME;
-/// Two tags, of which one is kept for the high rank.
+/// Two tags. The second is reserved for the high rank.
 const DEPTH: u32 = 2;
 /// When the devices begin to complete commands.
 const FROM: u64 = 1000;
@@ -55,7 +55,7 @@ struct Waiting {
     next_end: u64,
     sent: Vec<(Time, Member, Op, Class)>,
     finished: u64,
-    /// Of a volume of several members; one holds back itself what comes after a flush.
+    /// Check of flushes on a volume of several members. A single member holds back requests after a flush by itself.
     look: Option<FlushLook>,
 }
 
@@ -145,7 +145,7 @@ impl World for Waiting {
     }
 }
 
-/// Runs a volume under the audit until all has ended. Its log must replay.
+/// Runs a volume under the audit until all requests have ended. The log must replay.
 fn run(
     members: u16,
     arrivals: &[(u64, Op, Class)],
@@ -242,7 +242,7 @@ fn what_waits_behind_a_second_flush_hands_its_rank_on_after_the_first() {
             let ops: Vec<Op> = of_member.map(|(_, _, op, _)| *op).collect();
             let (read, flush) = (Op::Read, Op::Flush);
             assert_eq!(ops, [read, flush, read, read, flush, read]);
-            // Whoever waits for a command goes later.
+            // A request that waits for a command goes later.
             let sent = low_reads(&world, member);
             assert_eq!(sent[1], sent[2], "member {member} of {members}");
         }
@@ -270,7 +270,7 @@ fn rank_is_handed_on_anew_when_the_gate_of_a_member_is_swapped() {
             let members = (0..members).map(Member);
             members.map(move |member| (at(time), order(member, gate)))
         };
-        // Windows have no ranks, and nothing goes in that of the even programs.
+        // Windows have no ranks, and no request of this test is of the even programs.
         let windows = all(ToyGate::Windows(Nanos::from_secs(1)), 2);
         let ranks = all(ToyGate::Ranks(100), 6);
         let (world, _) = run(members, &arrivals, windows.chain(ranks));
@@ -319,7 +319,7 @@ struct Torn {
 }
 
 impl Torn {
-    /// What a member does after an event; the tags of what goes to its drive.
+    /// Passes an event to a member. Returns the tags of commands for its drive.
     fn event(&mut self, member: u16, event: Event) -> Result<Vec<DriveTag>, String> {
         let engine = &mut self.engines[usize::from(member)];
         let member = Member(member);

@@ -269,8 +269,8 @@ fn the_lane_goes_that_is_furthest_behind_its_rate() {
         rig.order(GateOrder::Assign { of: number, lane });
         rig.order(GateOrder::Rate { lane, rate });
     }
-    // Each program always has a request of 8 sectors; the drive serves one in 0.2 ms, of which 0.6 ms a millisecond are
-    // promised.
+    // Each program always has a request of 8 sectors. The drive serves one request in 0.2 ms, and the orders promise
+    // 0.6 ms of each millisecond.
     let mut served = [0; 3];
     let mut waiting = [0, 1, 2].map(|program| read(&mut rig, program));
     for _ in 0..5000 {
@@ -309,8 +309,8 @@ fn a_lane_that_asked_for_nothing_has_no_more_than_a_second_of_its_rate_to_catch_
     assert_eq!(behind, 1112);
 }
 
-/// A gate inside that decides by what was chosen waited for ever for a lane that had nothing. Expected: the lane that is asked of
-/// chooses.
+/// An inner gate that decides by chosen requests once waited for ever for an empty lane. Expected: the lane that the
+/// gate asks chooses a request.
 #[test]
 fn a_gate_inside_sees_what_the_lane_chooses_that_may_go() {
     let mut rig = rig(2, "windows(rsd-priority:queue=single:ranks=0)");

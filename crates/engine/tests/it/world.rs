@@ -8,7 +8,7 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 /// A request and when it is made.
 pub(crate) type Timed = (Time, Arrival);
 
-/// What passed through the engine.
+/// Results of a run.
 pub(crate) struct Run {
     /// The log, as text.
     pub log: String,
@@ -16,8 +16,8 @@ pub(crate) struct Run {
     pub end: Time,
 }
 
-/// A drive that serves each of its commands in a time that depends on the distance from the one
-/// before and on how many came before it, so that completions come out of order; sectors in `bad` cannot be accessed.
+/// A drive whose service time depends on the distance from the last command and on the number of earlier commands.
+/// Completions therefore come out of order. Sectors in `bad` cannot be accessed.
 pub(crate) struct ToyDrive {
     pub bad: Vec<u64>,
     in_service: Vec<(Time, Request<DriveTag>)>,
@@ -168,7 +168,7 @@ pub(crate) fn poll<S: Scheduler>(engine: &mut Engine<S>, now: Time) -> Vec<u64> 
     starts.collect()
 }
 
-/// Has a read of 8 sectors come, and says where the commands begin that go to the drive.
+/// Sends a read of 8 sectors to the engine. Returns the first sectors of the commands that go to the drive.
 pub(crate) fn read<S: Scheduler>(
     engine: &mut Engine<S>,
     now: Time,
@@ -179,7 +179,7 @@ pub(crate) fn read<S: Scheduler>(
     poll(engine, now)
 }
 
-/// Whether a request touches a sector of `bad`.
+/// Returns true if a request touches a sector of `bad`.
 pub(crate) fn touches(extent: Extent, bad: &[u64]) -> bool {
     bad.iter().any(|bad| extent.contains(Lba::new(*bad)))
 }

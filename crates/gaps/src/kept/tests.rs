@@ -123,7 +123,7 @@ fn at_rest() -> Rig {
     rig
 }
 
-/// Makes reads without a hit to lose, until the suspension ends. The same gap read is held back before each read.
+/// Makes reads without a hit to lose, until the suspension ends. The gap read `held` is held back before each read.
 fn until_it_ends(rig: &mut Rig, held: Extent) {
     let mut nth = 0;
     while rig.kept.rests() {

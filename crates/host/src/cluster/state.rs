@@ -16,6 +16,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 /// Client nodes, a network and data servers: a [`Source`](headtime_workload::Source) of requests. See the
 /// [module](super) for the rules.
+///
+/// Invariants: `foreground` is at most `alive`, which is at most the number of `clients`; `free` has the indices of
+/// `pieces` that are not in use; `now` never falls.
 pub struct Cluster {
     pub(super) spec: ClusterSpec,
     pub(super) stripes: Stripes,

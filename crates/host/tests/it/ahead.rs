@@ -1,4 +1,4 @@
-//! What is told ahead comes true.
+//! Foretold requests arrive as foretold.
 
 use crate::disk::{Ran, builder, file, process, run, sequential};
 use headtime_host::{Host, Step};
@@ -8,7 +8,7 @@ use headtime_workload::Source;
 
 const MS: Nanos = Nanos::from_millis(1);
 
-/// Runs it; how many requests were told before they came, of how many.
+/// Runs a host. Returns the number of requests that were foretold, and the number of all requests.
 fn told(host: &mut Host) -> (usize, usize, Ran) {
     host.tell_ahead(true);
     let ran = run(host, MS);
@@ -35,7 +35,7 @@ fn of_sequential_readers_every_request() {
         }
         let mut host = builder.build(1).unwrap();
         let (known, all, ran) = told(&mut host);
-        // The first one runs before anybody asks what is to come.
+        // The first request runs before the world asks for foretold requests.
         assert_eq!(known, all - 1, "thinking {think} us");
         // Thinkers are told of long before.
         let before: Vec<Nanos> = ran
@@ -89,7 +89,7 @@ fn writes_and_direct_calls_are_foretold_too() {
     builder.add_process(process(steps));
     let mut host = builder.build(1).unwrap();
     let (known, all, ran) = told(&mut host);
-    // The direct read is cut by the end of the file: 1 MiB, two requests, of which the first is told.
+    // The end of the file cuts the direct read: 1 MiB, two requests. The first is foretold.
     assert_eq!((known, all), (5 - 1, 6));
     assert_eq!(
         ran.foretold[0].1.at,
@@ -117,7 +117,7 @@ fn of_a_writer_that_had_to_read() {
         offset: 0,
         len: 4 * 4096,
     };
-    // What was written anew is there to be read.
+    // Pages that a write has filled can be read without the disk.
     let steps = [
         part(7),
         Step::Forget(forgotten),

@@ -31,7 +31,7 @@ fn builder(spec: &ClusterSpec) -> HostBuilder {
     HostBuilder::new(host, spec.volume(DISK)).unwrap()
 }
 
-/// A file of so many strips from a byte of the volume on.
+/// A file with a number of strips, from a byte of the volume on.
 fn file(builder: &mut HostBuilder, start: u64, strips: u64) -> FileId {
     let extents = vec![Extent::at(start / 512, strips * SECTORS)];
     let size = strips * STRIP;
@@ -98,7 +98,7 @@ fn ended(cluster: &Cluster, program: usize) -> Nanos {
     cluster.outcome()[program - 1].ended.expect("it ended") - Time::ZERO
 }
 
-/// One way of a message with so many bytes of data.
+/// Time of a message in one direction, with this number of data bytes.
 fn way(spec: &ClusterSpec, data: u64) -> Nanos {
     spec.message * 2 + spec.latency + spec.link.time(24 + data)
 }

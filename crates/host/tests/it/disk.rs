@@ -1,5 +1,5 @@
-//! A disk that serves one request after the other, in order of arrival, each in the same time; and
-//! what a host asks of it.
+//! A disk that serves requests one by one in order of arrival, each in the same time. The module also builds hosts
+//! and records their requests.
 
 use headtime_host::{DiskSize, File, FileId, Host, HostBuilder, HostSpec, ProcessSpec, Step};
 use headtime_sched::{Foretold, Op};
@@ -19,7 +19,7 @@ pub fn builder(change: impl FnOnce(&mut HostSpec)) -> HostBuilder {
     HostBuilder::new(spec, DISK).unwrap()
 }
 
-/// A file of so many pages that lie one after the other from this sector on.
+/// A file with this number of pages, contiguous from this sector on.
 pub fn file(builder: &mut HostBuilder, start: u64, pages: u64) -> FileId {
     let file = File {
         extents: vec![Extent::at(start, pages * 8)],
@@ -28,7 +28,7 @@ pub fn file(builder: &mut HostBuilder, start: u64, pages: u64) -> FileId {
     builder.add_file(file).unwrap()
 }
 
-/// A file of so many pages that is empty so far.
+/// An empty file with room for this number of pages.
 pub fn empty(builder: &mut HostBuilder, start: u64, pages: u64) -> FileId {
     let file = File {
         extents: vec![Extent::at(start, pages * 8)],
@@ -48,7 +48,7 @@ pub fn process(steps: impl IntoIterator<Item = Step, IntoIter: Send + 'static>) 
     }
 }
 
-/// Calls of so many pages, from beginning to end, with so much time between them.
+/// Reads of a file from beginning to end, `call` pages each, with think times between them.
 pub fn sequential(file: FileId, pages: u64, call: u64, think: Nanos) -> Vec<Step> {
     let mut steps = Vec::new();
     for page in (0..pages).step_by(call as usize) {
@@ -84,15 +84,14 @@ impl Served {
     }
 }
 
-/// What happened.
+/// Record of a run.
 pub struct Ran {
     pub served: Vec<Served>,
     /// When the queue was unplugged.
     pub unplugged: Vec<Time>,
-    /// The most requests that were outstanding when one completed, that one included, and how often
-    /// there were so many.
+    /// Number of outstanding requests at each completion, with the completed request.
     pub depths: Vec<usize>,
-    /// What was foretold, and when.
+    /// Foretold requests, with the times at which they were foretold.
     pub foretold: Vec<(Time, Foretold)>,
     pub end: Time,
 }
@@ -109,7 +108,7 @@ impl Ran {
     }
 }
 
-/// Runs a host to its end on a disk that takes `service` for each request; what came of it.
+/// Runs a host to its end on a disk that takes `service` for each request. Returns a record of the run.
 ///
 /// # Panics
 ///

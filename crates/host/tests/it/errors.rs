@@ -135,7 +135,7 @@ fn processes_that_cannot_be_are_refused() {
     );
 }
 
-/// A benchmark that is given no processor time may take so many before it has to wait for the disk.
+/// A benchmark without processor time may make two million steps before it waits for the disk.
 #[test]
 fn a_program_that_takes_no_time_for_two_million_steps_and_ends_is_no_loop() {
     let mut builder = builder(|_| {});

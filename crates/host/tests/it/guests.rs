@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 const SERVICE: Nanos = Nanos::from_millis(5);
 
-/// A builder for one of so many guests.
+/// A builder for a guest among a number of guests.
 fn builder(guests: u16) -> HostBuilder {
     let spec = HostSpec {
         request_max: Guests::REQUEST_MAX,
@@ -20,7 +20,7 @@ fn builder(guests: u16) -> HostBuilder {
     HostBuilder::new(spec, Guests::part(DISK, guests, None)).unwrap()
 }
 
-/// A guest with a reader of a file of so many pages, whose program has this number.
+/// A guest with a reader of a file. The file has `pages` pages, and the reader's program is `program`.
 fn reader(guests: u16, program: u32, pages: u64) -> HostBuilder {
     let mut builder = builder(guests);
     let file = file(&mut builder, 800, pages);

@@ -128,7 +128,7 @@ fn workers_of_a_server_make_its_requests() {
     clients(&mut builder, 8, 4);
     let mut host = builder.build(1).unwrap();
     let ran = run(&mut host, MS);
-    // Workers are numbered after the four clients; each program is served by all of them.
+    // Workers are numbered after the four clients. All workers serve each program.
     for program in 1..=4 {
         let mut workers: Vec<u32> = ran
             .served

@@ -1,4 +1,4 @@
-//! What holds for any programs.
+//! Properties of hosts with any programs.
 
 use crate::disk::{builder, file, process, run};
 use headtime_host::{FileId, Host, HostBuilder, Step};
@@ -72,7 +72,8 @@ fn step(act: &Act, files: [FileId; 4]) -> Step {
     }
 }
 
-/// Processes that do this, all on the same files, with so much memory and perhaps through a server.
+/// Processes with these steps, all on the same files, with a page cache of `memory` bytes and perhaps through a
+/// server.
 pub fn host(programs: &[Vec<Act>], memory: u64, workers: u32) -> Host {
     let builder = builder(|spec| {
         spec.page_cache = Bytes(memory);
@@ -96,8 +97,8 @@ fn build(mut builder: HostBuilder, programs: &[Vec<Act>], workers: u32) -> Host 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Every process ends with the bytes that it asked for, whatever the others do; the same again
-    /// asks the same; and looking ahead changes nothing, though what it says may be overtaken.
+    /// Every process ends with the bytes of its calls, beside any other processes. Another run makes the same
+    /// requests. Looking ahead changes nothing, though foretold requests may come differently.
     #[test]
     fn every_process_ends_whatever_its_steps(
         programs in prop::collection::vec(prop::collection::vec(act(), 0..40), 1..6),
@@ -138,7 +139,7 @@ proptest! {
         prop_assert!(first.cached_bytes() <= memory.max(first.dirty_bytes()) + (8 << 20));
     }
 
-    /// The same with times of nothing, of a nanosecond, and of a year.
+    /// As above, with times of zero, of a nanosecond and of a year.
     #[test]
     fn every_process_ends_at_whatever_times(
         programs in prop::collection::vec(
@@ -199,7 +200,7 @@ proptest! {
         prop_assert_eq!(read.len(), count);
     }
 
-    /// Whatever was changed comes to the disk in time, and after its last change.
+    /// Every changed page is written to the disk in time, and after its last change.
     #[test]
     fn what_is_dirty_is_written(
         programs in prop::collection::vec(
@@ -245,7 +246,7 @@ proptest! {
         prop_assert_eq!(written, changed);
     }
 
-    /// What is told ahead of a process comes true if nobody interferes, and little is missed.
+    /// Requests that are foretold for an undisturbed process arrive as foretold, and few others come.
     #[test]
     fn what_is_told_comes_true(
         programs in prop::collection::vec(prop::collection::vec(act(), 0..60), 1..5),

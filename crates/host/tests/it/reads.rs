@@ -47,7 +47,7 @@ fn a_reader_sleeps_until_the_whole_request_is_in() {
     builder.add_process(process([read(0, 1), read(1, 1), read(5, 1)]));
     let mut host = builder.build(1).unwrap();
     let ran = run(&mut host, MS);
-    // Touching page 1 asks for 8 more, touching one of them for 16 more.
+    // A read of page 1 starts the read-ahead of 8 more pages. A read among these would start 16 more.
     let asked: Vec<(u64, u64)> = ran
         .served
         .iter()
@@ -214,7 +214,7 @@ fn names_of_one_file_share_its_pages_and_not_its_state() {
         };
         let steps: Vec<Step> = streams(data, other).collect();
         builder.add_process(process(steps));
-        // Later somebody reads all of it again: it is there.
+        // A later process reads all pages again from the cache.
         let again = builder.reopen(data).unwrap();
         let mut late = process(
             (0..128)

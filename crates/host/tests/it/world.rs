@@ -12,7 +12,7 @@ use headtime_units::{Extent, Millionths, Nanos, Sectors};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-/// So many readers of files of so many pages, far from each other.
+/// A number of readers, each of a file with `pages` pages, far from each other.
 fn readers(count: u64, pages: u64, think: Nanos) -> Host {
     let profile = profile::by_name("wd5000aaks").expect("shipped");
     let disk = DiskSize {
@@ -95,14 +95,14 @@ fn windows_merge_while_they_wait() {
 
 #[test]
 fn a_slow_reader_leaves_its_window_plugged() {
-    // The next window is asked for 32 pages before it is needed: 6.4 ms. Nobody sleeps, nobody
-    // opens the plug but its timer.
+    // The reader asks for the next window 32 pages before it needs the window: 6.4 ms. No process sleeps, so only the
+    // timer opens the plug.
     let mut host = readers(1, 2048, Nanos::from_micros(200));
     let report = simulate(&mut host, "noop");
     let waited = report.measured.queue.percentile_ms(50.0);
     assert!(waited > 3.99 && waited < 4.01, "{waited} ms");
-    // One that is faster than the timer asks for one window more and then opens it by going to sleep,
-    // after 32 pages of 101.2 us: the second joins the first.
+    // A reader faster than the timer asks for one more window. The reader then opens the plug by going to sleep after
+    // 32 pages of 101.2 us, and the second window joins the first.
     let mut host = readers(1, 2048, Nanos::from_micros(100));
     let report = simulate(&mut host, "noop");
     let waited = |percent| report.measured.queue.percentile_ms(percent);
@@ -113,7 +113,7 @@ fn a_slow_reader_leaves_its_window_plugged() {
         waited(80.0)
     );
     assert!(report.engine.merged_back * 2 + 3 >= report.engine.arrived);
-    // And one that is faster than the disk hardly ever closes it.
+    // A reader faster than the disk hardly ever closes the plug.
     let mut host = readers(1, 2048, Nanos::ZERO);
     let report = simulate(&mut host, "noop");
     assert!(report.measured.queue.percentile_ms(50.0) < 1.0);
@@ -132,8 +132,8 @@ fn the_same_seed_runs_the_same() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
-    /// Whatever the programs and the scheduler, the run ends, the engine keeps its promises, and the
-    /// programs get their bytes.
+    /// With any programs and schedulers, the run ends, the engine keeps its promises, and the programs get their
+    /// bytes.
     #[test]
     fn any_programs_under_any_scheduler(
         programs in prop::collection::vec(prop::collection::vec(act(), 0..30), 1..6),

@@ -104,7 +104,7 @@ fn a_writer_is_held_at_the_limit() {
     let mut host = builder.build(1).unwrap();
     let ran = run(&mut host, MS * 6);
     let ended = host.outcome()[0].ended.unwrap();
-    // All but the limit, and what may come on top of it before a look, is on the disk by then.
+    // By this time the disk has all pages, except for the limit and the pages that may become dirty before a check.
     let on_disk = (0..200_000 * 4096u64).step_by(4096).count() as u64 * 4096 - host.dirty_bytes();
     let written: u64 = ran
         .served
@@ -169,7 +169,7 @@ fn a_page_changed_while_it_is_written_is_written_again() {
     // Not at once: the data on its way is not to be overtaken.
     assert_eq!(ran.served[1].request.arrival, ran.served[0].done);
     let ended = |host: &Host, index: usize| host.outcome()[0].processes[index].ended;
-    // Its own data is on the disk: the first does not wait for what came after.
+    // The first process does not wait for the later change, since its own data are on the disk.
     assert_eq!(ended(&host, 0), Some(ran.served[0].done));
     assert_eq!(ended(&host, 1), Some(ran.served[1].done));
     assert_eq!(host.dirty_bytes(), 0);

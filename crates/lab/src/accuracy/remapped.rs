@@ -5,8 +5,8 @@ use headtime_disk::profile::{Profile, Sparing};
 use headtime_probe::random::Random;
 use headtime_units::Lba;
 
-/// The same drive after some years: `count` physical sectors, drawn by `seed`, have gone bad. The data of these sectors is in spare places
-/// of their zones. A zone without free spares gets no remaps.
+/// The drive after some years: `count` physical sectors, drawn by `seed`, have gone bad. The data of these sectors is
+/// in spare places of their zones. A zone without free spares gets no remaps.
 pub fn remapped(truth: &Profile, count: usize, seed: u64) -> Profile {
     let layout = Layout::new(truth);
     let unit = u64::from(truth.geometry.sectors_per_physical());

@@ -145,7 +145,7 @@ pub struct Advice {
     pub roles: Vec<Role>,
     /// Time that each run simulates, in seconds.
     pub simulated_s: f64,
-    /// All settings; the first is today's. Best first behind it, the second round's in front.
+    /// All settings. The first is today's, and the others follow best first, with the second round's in front.
     pub tried: Vec<Tried>,
     /// Waits of each role under today's setting, by the role that the disk served meanwhile.
     pub waits: Vec<Waits>,

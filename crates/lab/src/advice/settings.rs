@@ -55,7 +55,7 @@ const READ_AHEAD: [Bytes; 3] = [Bytes(128 << 10), Bytes(512 << 10), Bytes(2 << 2
 const HEADTIME: [&str; 4] = ["deadline", "mq-deadline", "stream(deadline)", "nise"];
 /// Depths that are tried without a gate of Headtime.
 const FEW: [u32; 3] = [1, 2, 4];
-/// Depth under a gate that limits the drive: that of a SATA drive.
+/// Depth under a gate that limits the drive, as on a SATA drive.
 const DEEP: u32 = 32;
 /// Gates that are tried with [`DEEP`] commands in the drive.
 const GATES: [&str; 4] = ["depth", "head-time", "rsd:age_th=8", "rsd:age_th=30"];

@@ -1,4 +1,5 @@
-//! Who waits for whom: divides the response time of each role among the roles that the disk served meanwhile.
+//! Waits of roles for each other: divides the response time of each role among the roles that the disk served
+//! meanwhile.
 
 use crate::execute::Sample;
 use serde::Serialize;

@@ -1,4 +1,5 @@
-//! Writes a row for each request of a run, as CSV. The columns are those of the NCQ paper's Table I, and the state of the drive's queue.
+//! Writes a row for each request of a run, as CSV. The columns follow Table I of the NCQ paper, with the state of the
+//! drive's queue.
 
 use headtime_engine::{Command, DelayCounts, DriveTag, Event, Finished, Outcome, Seen};
 use headtime_sched::nise::Metric;

@@ -19,7 +19,7 @@ struct Fake {
     short: bool,
     /// Number of commands that are refused first, and the sense data for these commands.
     first: (u32, Sense),
-    /// Sense data with which MODE SELECT is refused.
+    /// Sense data of a refused MODE SELECT.
     refuses: Option<Sense>,
     /// True if MODE SELECT is accepted and changes nothing.
     stays: bool,

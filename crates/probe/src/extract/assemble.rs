@@ -39,7 +39,8 @@ pub(super) struct Apart {
 /// Evidence for the split into processing and arm movement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parting {
-    /// Reads that waited in the drive. Their processing is over when the arm leaves, and the time of leaving is known.
+    /// Reads that waited in the drive. The processing of these reads is over when the arm leaves, and the time of
+    /// leaving is known.
     Waiting,
     /// Reads that waited in the drive, but the time at which the arm leaves is unknown.
     Leaving,

@@ -227,7 +227,7 @@ impl<'a> Bench<'a> {
         self.keep_phase()?;
         let is_ahead = self.last <= lba && lba - self.last < AHEAD;
         if is_ahead || self.would_stay(lba) {
-            // The drive may have to read on to this sector before it can do anything else. Such a hit takes as long as a miss.
+            // The drive may have to read on to this sector before any other work. A hit then takes as long as a miss.
             self.elsewhere(lba)?;
         }
         let near = lba.saturating_sub(AHEAD)..=lba;

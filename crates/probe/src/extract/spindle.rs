@@ -258,7 +258,7 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
             curve[shape] += up / down;
         }
     }
-    // The phase is the sum of turns and curve. Its slope at the end is the speed there.
+    // The phase is the sum of turns and curve. The slope of the sum at the end is the speed there.
     let slope = (curve[0] + 3.0 * curve[1] + 6.0 * curve[2]) / half;
     let mut lefts: Vec<Left> = seen
         .iter()

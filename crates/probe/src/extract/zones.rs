@@ -123,7 +123,8 @@ impl Filled {
         }
     }
 
-    /// Adds a strip whose first place is `base` in the zone. Its tracks have `row.data` places with data and `row.slots` places in all.
+    /// Adds a strip whose first place is `base` in the zone. Tracks of the strip have `row.data` places with data and
+    /// `row.slots` places in all.
     fn add(&mut self, strip: &Strip, base: u64) {
         let (data, slots) = (strip.row.data, strip.row.slots);
         self.end = strip.end;

@@ -38,7 +38,7 @@ const LATE: f64 = 1.2;
 /// Share of late reads that a disk without other load may have.
 const LATE_MAX: f64 = 0.08;
 
-/// A place and all reads of it.
+/// A place and all reads at this place.
 struct Place {
     extent: Extent,
     reads: Vec<Read>,

@@ -7,19 +7,19 @@ use headtime_units::Nanos;
 /// A drive between which and us something stands.
 pub struct Between<F> {
     pub drive: Modelled,
-    /// What the clock shows when the drive's shows so much, and whether a read fails.
+    /// Effect on each read by number: a delay of the answer, or a failure.
     meddle: F,
     pub reads: u64,
 }
 
-/// What happens to a read.
+/// Effect on a read.
 pub enum Meddled {
     Late(Nanos),
     Fails,
 }
 
 impl<F: FnMut(u64) -> Meddled> Between<F> {
-    /// A shipped drive. What is late is what `meddle` says, and nothing else.
+    /// A shipped drive whose only delays come from `meddle`.
     pub fn new(name: &str, meddle: F) -> Between<F> {
         let profile = by_name(name).unwrap().with(|spec| {
             (spec.noise.retried_reads, spec.noise.long_waits) = (0.0, 0.0);

@@ -8,7 +8,7 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
-/// Random numbers that have nothing to do with those of the learner.
+/// Random numbers that are independent of the learner's.
 struct Dice(Pcg64);
 
 impl Dice {
@@ -41,7 +41,7 @@ fn service(probe: &mut Modelled, dice: &mut Dice, distance: u64, count: u32) -> 
     sum / f64::from(count)
 }
 
-/// Errors of a curve, as shares, at random distances: all of them, the smallest first.
+/// Errors of a curve at random distances, as shares in ascending order.
 fn errors(profile: &Profile, curve: &ServiceCurve, seed: u64) -> Vec<f64> {
     let mut probe = Modelled::new(profile, seed);
     let mut dice = Dice::new(seed);
@@ -117,7 +117,7 @@ fn curves_are_repeatable_and_rise() {
 
 #[test]
 fn a_near_request_costs_less_than_any_far_one() {
-    // What schedulers that wait live on.
+    // Schedulers that wait depend on this difference.
     for shipped in shipped() {
         let profile = shipped.profile();
         let curve = curve_of(&profile, 1);

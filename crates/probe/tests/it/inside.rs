@@ -1,4 +1,4 @@
-//! What is inside a drive, learned with the layout and the seeks that were learned before.
+//! Inner values of a drive, learned with the layout and the seeks of earlier stages.
 
 use headtime_disk::Model;
 use headtime_disk::profile::{FirmwarePolicy, Preseek, Profile, Trust, WriteBack, by_name};
@@ -18,7 +18,7 @@ fn varied(name: &str) -> Profile {
     by_name(name).unwrap().with(varied).unwrap()
 }
 
-/// Learns a drive; a third of it may be written.
+/// Learns a drive with a scratch range of a third.
 fn learn(truth: &Profile, seed: u64) -> Extraction {
     let mut probe = Modelled::new(truth, seed);
     let switches = Switch::ALL.map(|which| probe.switch(which));
@@ -74,7 +74,7 @@ fn the_buffer_of_a_learned_drive_is_that_of_the_drive() {
             sure.iter()
                 .any(|(key, sure)| key == "cache.segments" && *sure > 0.5)
         );
-        // A profile says all of it again.
+        // A profile file has the same values.
         let text = learned.to_toml();
         let again = Profile::from_toml("again.toml", &text).unwrap();
         assert_eq!(again.cache, learned.cache);
@@ -82,7 +82,7 @@ fn the_buffer_of_a_learned_drive_is_that_of_the_drive() {
     }
 }
 
-/// What varies in a learned drive, and the bus, whose speed is told by reads that vary.
+/// Judges the learned variation of a drive, and its bus. Varying reads tell the bus's speed.
 fn judge_jitter(name: &str, truth: &Profile, learned: &Profile) {
     let micros = |time: Nanos| time.as_millis_f64() * 1e3;
     let [ours, is] = [learned, truth].map(|of| micros(of.noise.overhead_sd));
@@ -127,7 +127,8 @@ fn a_drive_that_does_not_vary_is_learned_as_such_and_one_that_does_with_any_seed
         let learned = learn_by_reads(truth, 1).profile().unwrap();
         judge_jitter(&truth.name, truth, &learned);
     }
-    // Of two looks of sixty at 17 sectors that vary by 30 us each, a sector of 0.85 us was 0.68 to 1.00.
+    // With two samples of sixty reads of 17 sectors that vary by 30 us each, a sector of 0.85 us was learned as 0.68
+    // to 1.00 us.
     for seed in 1..=3 {
         let truth = by_name("exos-x18").unwrap();
         let extraction = learn_by_reads(&truth, seed);
@@ -170,7 +171,7 @@ fn the_queue_of_a_learned_drive_is_that_of_the_drive() {
     }
 }
 
-/// Learns a drive of which nothing may be written.
+/// Learns a drive that must not be written.
 fn learn_by_reads(truth: &Profile, seed: u64) -> Extraction {
     let mut probe = Modelled::new(truth, seed);
     let mut extraction = Extraction::new(&probe, seed);

@@ -1,4 +1,4 @@
-//! Drives that are learned by answers that vary, and of which some come late.
+//! Drives that are learned from varying answers, some of which come late.
 
 use super::between::{Between, Meddled};
 use headtime_disk::profile::by_name;
@@ -8,7 +8,8 @@ use headtime_units::Nanos;
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
 
-/// Learns a drive by answers that vary by so many nanoseconds, and of which one in 300 is milliseconds late, in so many seconds of its time.
+/// Learns a drive from answers that vary by `vary` nanoseconds, in `seconds` of its time. One answer in 300 is
+/// milliseconds late.
 #[track_caller]
 fn learn_late(name: &str, vary: u64, seconds: u64, seed: u64) -> Accuracy {
     let mut dice = Pcg64::seed_from_u64(seed);
@@ -35,7 +36,7 @@ fn learn_late(name: &str, vary: u64, seconds: u64, seed: u64) -> Accuracy {
     accuracy
 }
 
-/// The same, of which nothing but the order of surfaces may be wrong.
+/// As `learn_late`. Only the order of surfaces may be wrong.
 #[track_caller]
 fn change_no_track(name: &str, vary: u64, seconds: u64, seed: u64) {
     let accuracy = learn_late(name, vary, seconds, seed);

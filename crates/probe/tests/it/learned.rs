@@ -29,7 +29,7 @@ fn learn(truth: &Profile, seed: u64) -> (Extraction, Modelled) {
     (extraction, probe)
 }
 
-/// What every drive must come to.
+/// Judges the accuracy that every drive must reach.
 fn judge(name: &str, accuracy: &Accuracy, minutes: u64) {
     println!("{name}: {accuracy:?}");
     let (heads, is) = accuracy.heads;
@@ -102,7 +102,7 @@ fn shipped_drives_are_learned_as_units_that_vary() {
 
 #[test]
 fn slips_that_the_spares_of_a_range_end_are_found_in_each_range() {
-    // Of 857 ranges of six cylinders 9 have slips, which move only what is behind them in the range.
+    // Of 857 ranges of six cylinders 9 have slips, which move only later sectors of the range.
     let truth = by_name("barracuda-st32171w").unwrap();
     let (extraction, _) = learn(&truth, 7);
     let slips = |profile: &Profile| -> Vec<usize> {
@@ -150,7 +150,8 @@ fn seeds() -> std::ops::RangeInclusive<u64> {
 
 #[test]
 fn a_drive_that_asks_for_its_bus_late_is_predicted_for_reads_of_any_size() {
-    // Its bus is slower than its medium, and is asked for when three quarters of a read have passed.
+    // The drive's bus is slower than its medium. The drive asks for the bus when three quarters of a read have
+    // passed.
     let truth = varied("hp-c2247a");
     for seed in seeds() {
         let (extraction, probe) = learn(&truth, seed);
@@ -176,7 +177,7 @@ fn least_skew(truth: &Profile) -> Nanos {
     Nanos::from_nanos((turn.as_nanos() as f64 * 1.01 * skews.fold(1.0, f64::min)) as u64)
 }
 
-/// A drive of which so much of its time was spent on looking at tracks.
+/// Learns a drive for a number of minutes, which end within the walk over its tracks.
 fn walked(truth: &Profile, minutes: u64) -> Extraction {
     let mut probe = Modelled::new(truth, 7);
     let mut extraction = Extraction::new(&probe, 7);
@@ -188,7 +189,7 @@ fn walked(truth: &Profile, minutes: u64) -> Extraction {
 
 #[test]
 fn a_drive_that_stays_on_a_track_behind_a_second_read_of_it_is_begun() {
-    // It reads on to the end of the track before it answers, and its buffer holds hundreds of places.
+    // The drive reads on to the end of the track before it answers. The buffer holds hundreds of places.
     let truth = plausible(125);
     assert!(truth.cache.second_read_ahead_min > 4_248);
     let walked = walked(&truth, 3).walked;
@@ -200,7 +201,7 @@ fn a_drive_that_stays_on_a_track_behind_a_second_read_of_it_is_begun() {
 
 #[test]
 fn an_answer_at_the_wrong_time_makes_no_tracks_of_three_sectors() {
-    // Its second look comes from the buffer, later than what does.
+    // The second timed read hits the buffer, but is later than true hits.
     let truth = plausible(138);
     let walked = walked(&truth, 5).walked;
     assert!(walked.upto > 0);
@@ -227,7 +228,7 @@ fn sectors_that_are_elsewhere_are_found_where_all_are_read() {
         assert!(extraction.remaps.is_complete(), "{combing:?}");
         assert_eq!(accuracy.remaps, (12, 12), "{accuracy:?}");
         assert_eq!(accuracy.not_remapped, 0, "{accuracy:?}");
-        // Its spares are a track and more at the end of each zone: one of them is at any angle.
+        // The spares are more than a track at the end of each zone, so that every angle has a spare.
         assert_eq!(accuracy.placed, 12, "{accuracy:?}");
         assert_eq!(extraction.profile().unwrap().layout.remapped(), 12);
         let takes = combing.takes.unwrap();
@@ -238,8 +239,8 @@ fn sectors_that_are_elsewhere_are_found_where_all_are_read() {
 
 #[test]
 fn sectors_that_cannot_be_read_are_named_and_do_not_keep_those_elsewhere_from_being_found() {
-    // One; several alone; some in a row over a track's end, of which the drive tries each for two turns; beside and between
-    // sectors that are elsewhere; the first and the last of all.
+    // The unreadable sectors are single ones, a row over a track's end, neighbours of remapped sectors, and the first
+    // and last sector. The drive tries each sector of the row for two turns.
     let truth = remapped(&varied("cheetah18lp"), 12, 4);
     let (all_good, _) = comb(&truth, 4);
     let elsewhere: Vec<u64> = all_good
@@ -307,7 +308,7 @@ fn sectors_that_cannot_be_read_are_named_where_tracks_are_read_in_pieces() {
 
 #[test]
 fn sectors_that_are_elsewhere_are_found_behind_a_bus_that_is_slower_than_the_medium() {
-    // Its buffer also keeps what passes in front of what is read; and the spares of the other lie near.
+    // The first drive's buffer also holds sectors in front of a read, and the second drive's spares lie near.
     for (name, all) in [("hp-c2247a", 0), ("barracuda-st32171w", 12)] {
         let truth = remapped(&varied(name), 12, 5);
         let (_, accuracy) = comb(&truth, 5);
@@ -345,7 +346,7 @@ fn what_is_learned_of_a_drive_is_the_same_with_many_sectors_elsewhere() {
 
 #[test]
 fn a_sector_that_is_met_and_is_elsewhere_is_told_without_reading_all() {
-    // So many that the walk, or reads that are held out, meet some.
+    // The number is so large that the walk or test reads meet some remapped sectors.
     let truth = remapped(&varied("cheetah18lp"), 3_000, 3);
     let (extraction, probe) = learn(&truth, 3);
     let found = compare(&truth, &extraction, &probe);
@@ -377,8 +378,8 @@ impl Layer for Noting {
     }
 }
 
-/// The drive with eight sectors that are one on the medium, of which this is one, elsewhere. `None` if they are not on one
-/// track, as all are where sectors of the medium hold eight.
+/// The drive with eight sectors elsewhere, which share a sector of the medium with `lba`. `None` if the eight are not
+/// on one track.
 fn with_eight_elsewhere(plain: &Profile, lba: u64) -> Option<Profile> {
     let layout = Layout::new(plain);
     let (zone, first) = layout.home_of(Lba::new(lba / 8 * 8)).unwrap();
@@ -412,7 +413,7 @@ fn eight_sectors_that_are_elsewhere_together_begin_no_row_where_the_walk_lands_o
             .sum()
     };
     let rows_of_plain = rows(&extraction);
-    // Behind the first zones, of which nothing was known; what is driven out of the buffer is read anywhere.
+    // Reads past the first zones. Reads that clear the buffer go anywhere.
     let capacity = plain.geometry.capacity.get();
     let looks: Vec<u64> = noting
         .read
@@ -436,7 +437,7 @@ fn eight_sectors_that_are_elsewhere_together_begin_no_row_where_the_walk_lands_o
         }
     }
     assert!(met >= 20, "{met}");
-    // One more by what is looked at otherwise behind it; as rows of their own they made up to 175.
+    // A different timed read after the sector may add one row. As rows of their own the sectors made up to 175.
     assert!(most <= rows_of_plain + 1, "{most} of {rows_of_plain}");
 }
 
@@ -453,7 +454,7 @@ fn cylinders_that_are_left_out_between_zones_are_found() {
 
 #[test]
 fn the_turn_of_a_drive_whose_buffer_holds_hundreds_of_places_is_found() {
-    // Its tracks are not learned within 90 minutes: each look at the same track costs as many other reads.
+    // The tracks take longer than 90 minutes, since each timed read of the same track costs as many other reads.
     let truth = by_name("nearline-20tb").unwrap();
     let mut probe = Modelled::new(&truth, 3);
     let mut extraction = Extraction::new(&probe, 3);
@@ -464,7 +465,7 @@ fn the_turn_of_a_drive_whose_buffer_holds_hundreds_of_places_is_found() {
     assert!((turn / unit - 1.0).abs() < 5e-6, "{turn} of {unit}");
 }
 
-/// What each of these drives has that shipped ones lack.
+/// Seeds of drives, each with a feature that shipped drives lack.
 const PLAUSIBLE: [(u64, &str); 5] = [
     (
         22,
@@ -496,7 +497,7 @@ fn drives_that_could_have_been_are_learned_row_by_row() {
 
 #[test]
 fn tracks_are_found_where_a_hit_is_as_late_as_a_miss() {
-    // Behind each read it reads on for up to a third of a turn before it does anything else, hits included.
+    // After each read the drive reads on for up to a third of a turn before any other work, hits included.
     let truth = plausible(2);
     let (extraction, probe) = learn(&truth, 7);
     let accuracy = compare(&truth, &extraction, &probe);

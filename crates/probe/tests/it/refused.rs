@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 const LONG: Nanos = Nanos::from_millis(10 * 60_000);
 
-/// A device whose reads take what `takes` says, whatever they read.
+/// A device whose reads take `takes`, at any address.
 struct Plain<F> {
     sectors: u64,
     now: Time,
@@ -87,7 +87,7 @@ fn devices_without_a_turn_are_told_within_a_minute() {
     let mut dice = Pcg64::seed_from_u64(1);
     let mut noise = move |from: u64, to: u64| from + dice.next_u64() % (to - from);
     let mut far = noise.clone();
-    // Nothing at all; an SSD; a network; something with stalls like those of shingled disks.
+    // A null device, a steady device, an SSD and a network.
     let null = learn(&mut Plain::new(1 << 30, |_| 0));
     let steady = learn(&mut Plain::new(1 << 30, |_| 85_000));
     let ssd = learn(&mut Plain::new(1 << 30, |_| noise(70_000, 110_000)));
@@ -251,7 +251,7 @@ fn a_step_that_fails_however_it_draws_its_places_is_given_up() {
     };
     assert!(matches!(error, ExtractError::Failed(_)), "{error}");
     assert_eq!(failures.get(), TRIES);
-    // Whoever goes on does so with what was known.
+    // A later start goes on with the results so far.
     assert!(!extraction.walked.zones.is_empty());
     while extraction.stage() != Stage::Done {
         extraction.step_or_stay(&mut failing).unwrap();
@@ -403,7 +403,7 @@ fn a_disk_whose_tracks_all_differ_is_told_after_some_of_them() {
         "{}",
         extraction.spent
     );
-    // What is known stays: the turn.
+    // The turn stays known.
     let turn = extraction.spindle.as_ref().unwrap().turn;
     assert!((turn / Wild::TURN as f64 - 1.0).abs() < 1e-5, "{turn}");
 }
@@ -432,7 +432,7 @@ fn a_walk_that_would_take_hours_is_told_within_minutes_and_more_patience_goes_on
         extraction.spent
     );
     assert!(extraction.spindle.is_some() && !extraction.walked.zones.is_empty());
-    // Who has more time goes on from there.
+    // With more patience the probe goes on from there.
     let before = extraction.walked.upto;
     extraction.set_patience(Nanos::from_secs(100 * 3_600));
     let more = extraction.spent + Nanos::from_secs(600);
@@ -442,8 +442,8 @@ fn a_walk_that_would_take_hours_is_told_within_minutes_and_more_patience_goes_on
 
 #[test]
 fn a_step_that_gets_nowhere_is_given_up() {
-    // To drive a place out of its buffer takes hundreds of reads, and the first row is not found without: each of its tracks
-    // has as many defects as no rule says.
+    // Clearing a place from the buffer takes hundreds of reads, and the first row cannot be found otherwise. The
+    // numbers of defects on its tracks follow no rule.
     let scratched = |spec: &mut headtime_disk::Spec| {
         let zone = &mut spec.layout.zones[0];
         let slots = u64::from(zone.by_head[0]);
@@ -454,7 +454,7 @@ fn a_step_that_gets_nowhere_is_given_up() {
         let mut slips: Vec<u64> = defects.collect();
         slips.append(&mut zone.slips);
         zone.slips = slips;
-        // As many sectors as before.
+        // The spares keep the number of sectors as before.
         zone.spares -= 64 / 5 * 80;
         spec.cache.segments = 512;
         spec.cache.segment_sectors = 8_192;

@@ -1,5 +1,5 @@
-//! Whatever ends a probe, the switches of the drive are as they were before. Where they cannot be put back it is on record how they
-//! were, and the next start puts them back.
+//! After any end of a probe, the drive's switches are as before. If the probe cannot restore them, a record has their
+//! states, and the next start restores them.
 
 use super::toys;
 use headtime_disk::profile::{Profile, WriteBack, by_name};
@@ -15,10 +15,10 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
-/// What happens to a probe.
+/// An event that disturbs a probe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Blow {
-    /// The drive fails so many commands.
+    /// The drive fails this number of commands.
     Fails(u64),
     /// An answer cannot be waited for.
     Lost,
@@ -38,25 +38,25 @@ enum Blow {
     Kill,
 }
 
-/// When it happens: behind so many commands, or behind so many records written and switches turned.
+/// Time of the event: after a number of commands, or after a number of written records and turned switches.
 #[derive(Clone, Copy, Debug)]
 enum At {
     Command(u64),
     Turn(u64),
 }
 
-/// What is beside a probe, and outlives it.
+/// Surroundings of a probe that outlive the probe.
 struct World {
     blow: Blow,
     at: At,
     commands: Cell<u64>,
     turns: Cell<u64>,
-    /// Commands since it has happened.
+    /// Commands since the event.
     since: Cell<u64>,
     has_balked: Cell<bool>,
-    /// What is past at the next start.
+    /// True from the next start on, when temporary events are over.
     is_over: Cell<bool>,
-    /// How switches are to be put back, as it stands on disk.
+    /// States of switches to restore, as recorded on disk.
     record: RefCell<Vec<(Switch, bool)>>,
 }
 
@@ -92,7 +92,7 @@ impl World {
         self.suffers(Blow::Gone) || self.suffers(Blow::Kill)
     }
 
-    /// What becomes of the command that is sent now.
+    /// Effect of the event on the command that is sent now.
     fn command(&self) -> Option<Blow> {
         self.commands.set(self.commands.get() + 1);
         if !self.has_happened() {
@@ -138,13 +138,13 @@ enum Setting {
     Absent,
 }
 
-/// A drive to which that happens.
+/// A drive under the event.
 struct Struck<'w> {
     drive: Modelled,
     world: &'w World,
     settings: [Setting; 2],
     before: [Option<bool>; 2],
-    /// What becomes of the command of each tag.
+    /// Effect of the event on the command of each tag.
     fate: Vec<Option<Blow>>,
 }
 
@@ -174,7 +174,7 @@ impl<'w> Struck<'w> {
         Switch::ALL.map(|which| self.drive.switch(which))
     }
 
-    /// Whoever is killed now leaves on record what is to be put back.
+    /// If the probe is killed now, the record has all states to restore.
     fn check_record(&mut self) {
         let is = self.switches();
         for (at, which) in Switch::ALL.into_iter().enumerate() {
@@ -244,14 +244,14 @@ impl headtime_probe::Layer for Struck<'_> {
     }
 }
 
-/// A drive, what is known of it at some stages, and commands until all is.
+/// A drive, its learned values at some stages, and the number of commands of a whole probe.
 struct Subject {
     truth: Profile,
     known: Vec<Extraction>,
     commands: u64,
 }
 
-/// From where a probe goes on. Switches are turned from the second of these on.
+/// Stages from which a probe continues. Switches are turned from the second of these on.
 const STAGES: [Stage; 3] = [Stage::Rotation, Stage::Writes, Stage::Electronics];
 
 impl Subject {
@@ -290,11 +290,11 @@ fn subjects() -> &'static [Subject] {
     })
 }
 
-/// What is asked for.
+/// Kind of probe.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Quick,
-    /// The whole, from one of the stages on, and whether a third of the drive may be written.
+    /// A whole probe from one of the stages on, with true if a third of the drive may be written.
     Whole(usize, bool),
 }
 
@@ -332,7 +332,7 @@ fn learn_quickly(struck: &mut Struck<'_>) {
 
 fn blows() -> impl Strategy<Value = Blow> {
     prop_oneof![
-        // Such a step is made once more.
+        // The probe repeats the failed step.
         Just(Blow::Fails(1)),
         (2_u64..100).prop_map(Blow::Fails),
         Just(Blow::Fails(u64::MAX)),
@@ -372,7 +372,7 @@ proptest! {
         asked in asked(),
         settings in settings(),
         blow in blows(),
-        // A part of the commands, some beyond the last one; or of the turns, of which there are some hundred.
+        // A share of the commands, at times past the last one, or a number of turns among some hundred.
         at in prop_oneof![(0.0..1.05_f64).prop_map(Ok), (0_u64..150).prop_map(Err)],
     ) {
         let subject = &subjects()[which];
@@ -394,7 +394,7 @@ proptest! {
                     let third = subject.truth.geometry.capacity.get() / 3;
                     extraction = extraction.with_scratch(Extent::at(third, third));
                 }
-                // Whether it is learned is nothing to the switches.
+                // The result of learning does not matter for the switches.
                 let _ = learn(&mut struck, extraction);
             }
         }));
@@ -407,7 +407,7 @@ proptest! {
             prop_assert_eq!(struck.switches(), struck.before);
             prop_assert_eq!(&*world.record.borrow(), &[]);
         }
-        // The next start. What was sent is done meanwhile.
+        // The next start. Earlier commands are done by then.
         world.is_over.set(true);
         while struck.drive.drive().in_flight() > 0 {
             struck.drive.answer().unwrap();

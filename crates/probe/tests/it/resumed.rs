@@ -15,8 +15,8 @@ fn again(extraction: &Extraction) -> Extraction {
     read(&table, &Place::line("state.toml", 1)).unwrap()
 }
 
-/// Runs through, stopping before each step whose number `stops` says. Returns what is known in the end and why the drive
-/// was refused, if it was.
+/// Runs a probe and stops before each step for which `stops` is true. Returns the learned values and, for a refused
+/// drive, the reason.
 fn run_or_refuse(
     truth: &Profile,
     seed: u64,
@@ -39,14 +39,15 @@ fn run_or_refuse(
     (extraction, None)
 }
 
-/// The same of a drive that is not refused.
+/// As `run_or_refuse`, for a drive that is not refused.
 fn run(truth: &Profile, seed: u64, stops: impl Fn(u32) -> bool) -> Extraction {
     let (extraction, why) = run_or_refuse(truth, seed, stops);
     assert_eq!(why, None);
     extraction
 }
 
-/// A drive whose answers come later by up to so many nanoseconds, which the time alone determines: after a break, too.
+/// A drive with answers that come later by up to `most` nanoseconds. The time alone determines the delay, also after
+/// a break.
 struct Varying {
     drive: Modelled,
     most: u64,
@@ -73,8 +74,8 @@ impl headtime_probe::Layer for Varying {
     }
 }
 
-/// Learns a drive that is switched on anew for each step, as the command does it, told to stop at these commands; and
-/// why it ended, if not since all is known.
+/// Learns a drive that is switched on anew for each step, as the command does it, with stops at these commands.
+/// Returns the learned values, and the reason for an early end.
 fn run_told(truth: &Profile, (seed, most): (u64, u64), stops: &[u64]) -> (Extraction, String) {
     let mut extraction = Extraction::new(&Modelled::new(truth, seed), seed);
     let mut commands = 0;
@@ -95,7 +96,7 @@ fn run_told(truth: &Profile, (seed, most): (u64, u64), stops: &[u64]) -> (Extrac
     (extraction, String::new())
 }
 
-/// Those whose buffer is small, and one under which no place is looked at twice.
+/// Drives with a small buffer, and a drive whose large buffer makes the probe read no place twice.
 fn drives() -> impl Strategy<Value = Profile> {
     let all = vec![toys::little(), toys::roomy(), by_name("hp-c2247a").unwrap()];
     prop::sample::select(all)
@@ -135,12 +136,12 @@ proptest! {
         prop_assert_eq!(&why, "");
         prop_assert_eq!(why, other);
         prop_assert_eq!(text(&through), text(&stopped));
-        // What was done in vain is not kept.
+        // The state keeps no results of interrupted steps.
         prop_assert_eq!(again(&through), again(&stopped));
     }
 }
 
-/// Answers that come while the host is busy are older than what it sends next.
+/// Answers that come while the host is busy are older than the host's next command.
 #[test]
 fn answers_may_be_older_than_the_command_that_is_sent_next() {
     let (_, why) = run_told(&toys::roomy(), (483_107, 1_000), &[]);
@@ -196,13 +197,13 @@ fn who_stops_while_all_sectors_are_read_finds_the_same() {
     let (through, stopped) = (run(false), run(true));
     assert_eq!(through, stopped);
     assert_eq!(through.remaps.found.len(), 20);
-    // What is read is read once.
+    // A probe for remapped sectors does not begin again.
     assert_eq!(through.clone().with_remaps(), through);
 }
 
 #[test]
 fn on_a_drive_that_was_switched_off_meanwhile_the_tracks_are_the_same() {
-    // Another phase, another place of the arm, an empty buffer: what was learned is still right.
+    // The drive has another phase, another place of the arm and an empty buffer. The learned values are still right.
     let profile = by_name("hp-c2247a").unwrap();
     let through = run(&profile, 3, |_| false);
     let mut extraction = Extraction::new(&Modelled::new(&profile, 3), 3);

@@ -1,4 +1,4 @@
-//! Drives that were made up for tests, and are soon learned. Those of the command's tests are tried there, too.
+//! Drives that were made up for tests, and are soon learned. The drives of the command's tests are tried there, too.
 
 use headtime_disk::profile::Profile;
 

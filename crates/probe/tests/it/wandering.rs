@@ -6,8 +6,8 @@ use headtime_probe::extract::{Extraction, Stage};
 use headtime_probe::{Answer, Modelled, Probe, ProbeError};
 use headtime_units::{Lba, Nanos, Time};
 
-/// A drive seen with a clock to which it turns up to 100 parts per million too fast or too slow, with a
-/// period of two minutes, and drifts by as much in an hour.
+/// A drive seen with a wandering clock. By this clock the drive turns up to 100 parts per million too fast or too
+/// slow, with a period of two minutes. In an hour the clock drifts by as much.
 struct Wandering(Modelled);
 
 impl Wandering {

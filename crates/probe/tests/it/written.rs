@@ -1,4 +1,4 @@
-//! What writes in a scratch range tell, and that nothing else is written.
+//! Values learned from writes in a scratch range. The probe writes nothing else.
 
 use headtime_disk::Mechanics;
 use headtime_disk::profile::{Profile, WriteBack, by_name};
@@ -10,11 +10,11 @@ use headtime_units::{Cylinder, Extent, Head, Nanos, Track};
 
 const LONG: Nanos = Nanos::from_millis(90 * 60_000);
 
-/// A drive that notes what is written.
+/// A drive that notes its writes.
 struct Watched {
     drive: Modelled,
     written: Vec<Extent>,
-    /// Whether its switches can be reached.
+    /// True if the drive's switches can be reached.
     switches: bool,
 }
 
@@ -71,7 +71,7 @@ fn learn(probe: &mut Watched, scratch: Option<Extent>) -> Extraction {
     extraction
 }
 
-/// From the command to where the head can write, over so many cylinders or to another head, after a read.
+/// Time from a write command after a read until the head can write, over a number of cylinders or to another head.
 fn way(profile: &Profile, cylinders: u32, head: u16) -> f64 {
     let at = |cylinder, head| Track {
         cylinder: Cylinder(cylinder),
@@ -173,7 +173,7 @@ fn seeks_of_writes_are_learned_within_50_us_on_the_whole_grid_of_every_drive() {
         extraction.run(&mut probe, LONG).unwrap();
         let error = compare(&truth, &extraction, &probe).write_seeks;
         assert!(error.is_some_and(|error| error < 50.0), "{name}: {error:?}");
-        // What is left when processing is taken off is no surer than that is.
+        // Confidence in a difference is at most the confidence in the processing time that was subtracted.
         let confidence = extraction.confidence();
         let of = |key| confidence.iter().find(|(other, _)| other == key).unwrap().1;
         for key in ["seek.write_settle", "seek.head_switch"] {

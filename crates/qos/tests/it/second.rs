@@ -50,7 +50,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Second of the program's clock at which so many bytes are due. Points of the course are joined by straight lines.
+    /// Second of the program's clock at which a number of bytes is due. Points of the course are joined by straight
+    /// lines.
     fn due(&self, bytes: f64) -> f64 {
         let mut before = (0.0, 0.0);
         for &(to, end) in &self.course {

@@ -111,7 +111,7 @@ fn program(goal: impl Strategy<Value = Option<Wish>>) -> impl Strategy<Value = P
     )
 }
 
-/// Runs of 2 to 8 programs, up to 3 of them of best effort. Goals demand 0.3 to 2.0 of the servers' time.
+/// Runs of 2 to 8 programs, with up to 3 programs of best effort. Goals demand 0.3 to 2.0 of the servers' time.
 fn run() -> impl Strategy<Value = Run> {
     let programs = (1_usize..=8, 0_usize..=3, 0_usize..=1)
         .prop_filter("2 to 8", |(goals, best, _)| {

@@ -527,7 +527,7 @@ fn the_quota_of_writes_follows_how_long_they_take() {
     );
     assert_eq!([125, 126].map(|took| quota(took, 0, false)), [20, 19]);
     assert_eq!([375, 376].map(|took| quota(took, 0, false)), [19, 10]);
-    // A short batch with writes left does not change the quota. Neither does a long batch that idled.
+    // Two batches leave the quota as it is: a short batch with writes left, and a long batch that idled.
     assert_eq!([41, 126].map(|took| quota(took, 1, false)), [20, 19]);
     assert_eq!([41, 126].map(|took| quota(took, 0, true)), [40, 20]);
     let mut sched = Anticipatory::new(ticking(1_000));

@@ -1,4 +1,4 @@
-//! Several schedulers of the same requests, of which one is active.
+//! Several schedulers with the same requests. One of the schedulers is active.
 
 use crate::{Dispatch, Foretold, HeadState, Partners, Request, Scheduler, Tag, Track, WaitStats};
 use alloc::boxed::Box;

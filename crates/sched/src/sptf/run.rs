@@ -1,4 +1,4 @@
-//! Runs: requests of which each continues the request before.
+//! Runs: requests that each continue the request before.
 
 use crate::{HeadState, Op, Request};
 use headtime_units::{Lba, Sectors};

@@ -28,7 +28,7 @@ pub trait Foresight {
     fn awaits(&self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;
 
     /// Notes that a request is handed out. This request is the tail from now on. Returns the number of the request's
-    /// run. As long as this number stays the same, the disk serves one stream.
+    /// run. While this number stays the same, the disk serves one stream.
     fn handed_out(&mut self, now: Time, request: &Request) -> u64;
 
     /// Notes that a request that was handed out is done.
@@ -387,7 +387,7 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
     fn may_merge(&self, queued: Tag, new: &Request) -> bool {
         let new_is_queued = matches!(self.stage(new.tag), Stage::InElevator | Stage::Held);
         match self.stage(queued) {
-            // Of two queued requests, neither can leave its place, in the elevator or held, for the other.
+            // A queued request cannot leave its place, in the elevator or held, for another queued request.
             Stage::Held => !new_is_queued,
             _ if self.stage(new.tag) == Stage::Held => false,
             _ if !self.elevator.may_merge(queued, new) => false,
@@ -448,8 +448,8 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         }
     }
 
-    /// A withdrawal of the held request ends the wait, since the request has come. A wait for another request goes on.
-    /// Its limit stays the same, even if the limit came from the withdrawn request.
+    /// A withdrawal of the held request ends the wait, since the request has come. A wait for another request goes
+    /// on. The limit of that wait stays the same, even if the limit came from the withdrawn request.
     fn withdraw(&mut self, tag: Tag) -> Request {
         let request = match self.held.take_if(|held| held.tag == tag) {
             Some(held) => held,

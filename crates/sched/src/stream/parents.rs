@@ -132,9 +132,9 @@ impl Parents {
         }
     }
 
-    /// Returns the nearest of the possible parents of a request that comes at `start` now. `limit`
-    /// returns the tail's limit while the tail has none. Of two equally near parents, the one with
-    /// the longer stream is taken, then the later one.
+    /// Returns the nearest of the possible parents of a request that comes at `start` now. `limit` returns the tail's
+    /// limit while the tail has none. Among equally near parents, the one with the longer stream is taken, then the
+    /// later one.
     pub fn nearest(
         &self,
         now: Time,

@@ -417,7 +417,7 @@ fn what_continues_a_queued_request_and_not_the_tail_joins_it() {
     assert!(sched.foresight.awaits(at(17), &second, next));
     assert!(!sched.may_merge(Tag(2), &second));
     assert!(sched.may_merge(Tag(14), &second));
-    // The same holds once the queued request has grown and ends elsewhere.
+    // The answer is the same once the queued request has grown and ends elsewhere.
     sched.merged(&grown(read(14, 10_032, 15), 10_032, 16));
     assert!(!sched.may_merge(Tag(14), &second));
     assert!(sched.may_merge(Tag(14), &read(16, 10_048, 17)));

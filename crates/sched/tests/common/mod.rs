@@ -1,4 +1,4 @@
-//! What several tests give their schedulers.
+//! Service curve for the tests of schedulers.
 
 use headtime_sched::ServiceCurve;
 use headtime_units::{Nanos, Sectors};

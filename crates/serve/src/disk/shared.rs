@@ -47,6 +47,9 @@ pub(super) enum Order {
     Stop,
 }
 
+/// State that front ends and the disk's thread share.
+///
+/// Invariants: a `closed` disk is `stopped`; a `broken` disk is `failed` and `stopped`.
 pub(super) struct Shared {
     pub name: String,
     pub clock: Clock,

@@ -20,7 +20,7 @@ use tokio::sync::watch;
 /// Longest time of a read. Longer than any test, so that hanging reads fail.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A time so long that it has no effect in any test.
+/// A time without effect in any test.
 const AGES: Duration = Duration::from_secs(3600);
 
 const SOON: Duration = Duration::from_millis(200);

@@ -154,6 +154,8 @@ impl Reply {
 type Room = Pin<Box<dyn Future<Output = Result<(), Submission>> + Send>>;
 
 /// Connection with one client.
+///
+/// Invariant: `start` is at most `end`, which is at most the length of `input`.
 pub(super) struct Session {
     stream: Stream,
     terms: Terms,

@@ -1,4 +1,4 @@
-//! What tests of disks share.
+//! Helpers for tests of disks.
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
@@ -25,7 +25,7 @@ impl Completer for Inbox {
 }
 
 impl Inbox {
-    /// One with room for so many.
+    /// An inbox with room for a number of completions.
     pub fn new(room: usize) -> Arc<Inbox> {
         Arc::new(Inbox(ArrayQueue::new(room)))
     }
@@ -51,7 +51,7 @@ impl Inbox {
     }
 }
 
-/// What was written to a log.
+/// A log in memory.
 #[derive(Clone, Default)]
 pub struct Tape(Arc<Mutex<Vec<u8>>>);
 
@@ -126,7 +126,7 @@ pub fn submit(disk: &Disk, mut submission: Submission) {
     }
 }
 
-/// What comes of it, waited for.
+/// Waits for a future. Returns its result.
 pub fn now<T>(future: impl Future<Output = T>) -> T {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     runtime.build().expect("a runtime").block_on(future)

@@ -1,4 +1,4 @@
-//! What every device does, asked of every device: one line for each of them.
+//! Conformance suite of devices, with one line for each device.
 
 mod rig;
 mod suite;

@@ -1,4 +1,4 @@
-//! Drives a device, whatever it takes for the time.
+//! Drives a device in real time or in model time.
 
 #[path = "../common/exclusion.rs"]
 mod exclusion;
@@ -18,11 +18,11 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// Longer than any of these commands takes: then it is taken to be lost.
 const PATIENCE: Nanos = Nanos::from_secs(60);
 
-/// A device to be asked.
+/// A device under test.
 pub struct Subject<'a> {
-    /// Opens it anew, with what it keeps in a folder of its own.
+    /// Opens the device anew. It keeps its data in this folder.
     pub open: &'a dyn Fn(&Folder) -> Box<dyn Device>,
-    /// Whether it forgets what is written.
+    /// True if the device forgets written data.
     pub forgets: bool,
 }
 
@@ -31,7 +31,7 @@ pub struct Rig {
     pub in_flight: Vec<Request<DriveTag>>,
     free: Vec<u32>,
     clock: Clock,
-    /// Of a device in model time.
+    /// Current time of a device in model time.
     now: Time,
     pub pool: Pool,
     /// Dropped after the device.
@@ -158,7 +158,7 @@ impl Rig {
                 self.free.push(tag.0);
                 true
             }
-            // Its tag may be used again, too.
+            // The tag may be used again, too.
             Aborted::Abandoned => {
                 self.free.push(tag.0);
                 true

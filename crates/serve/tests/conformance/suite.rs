@@ -160,7 +160,7 @@ fn an_abort_says_what_became_of_it(subject: &Subject) {
     let part = rig.without_data(0, 0, Data::None);
     let done = rig.one(Op::Flush, Flags::NONE, vec![part]);
     assert_eq!(done.result, Ok(()));
-    // Later than the flush, perhaps: nobody is told of what was given up on.
+    // An abandoned command may end later than the flush. The device reports no completion then.
     let until = rig.now() + Nanos::from_secs(60);
     while rig.device.abandoned() > 0 {
         assert!(rig.poll().is_none(), "polled after it was given up on");
@@ -275,7 +275,7 @@ fn agrees_with_a_vector(subject: &Subject) {
     let mut random = Random::new(5, 0, 0);
     let mut wanted = vec![0u8; 512];
     let bytes = rig.sector_bytes() as usize;
-    // By tag: what a write brings.
+    // Data of writes under way, by tag.
     let mut bringing = vec![0u8; 256];
     for step in 0..1500u32 {
         let start = random.below(wanted.len() as u64 - 40);

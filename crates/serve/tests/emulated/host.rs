@@ -1,5 +1,5 @@
-//! A host that does what the engine does for a device: no two commands at a time that matter to
-//! each other, a flush alone.
+//! A host that orders commands as the engine does for a device. Overlapping commands with a write are never in the
+//! device together, and a flush is there alone.
 
 #[path = "../common/exclusion.rs"]
 mod exclusion;
@@ -114,7 +114,7 @@ impl Host {
         self.submit(Op::Flush, nothing, Flags::NONE, vec![part])
     }
 
-    /// What has completed by now; waits for the store to be synced.
+    /// The next completion that is due, after the store has been synced.
     pub fn poll(&mut self) -> Option<Done> {
         let done = loop {
             match self.device.poll(self.now) {
@@ -133,7 +133,7 @@ impl Host {
         Some(done)
     }
 
-    /// Gives up on the command at a place of [`Host::in_flight`]. None if it completes all the same.
+    /// Gives up on the command at a place of [`Host::in_flight`]. `None` if the command still completes.
     pub fn abort(&mut self, place: usize) -> Option<Vec<Part>> {
         let tag = self.in_flight[place].tag;
         match self.device.abort(self.now, tag) {

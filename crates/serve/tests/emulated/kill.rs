@@ -72,7 +72,7 @@ fn a_killed_server_loses_nothing_that_was_flushed() {
         let mut seen = 0;
         for line in out.lines() {
             let line = line.expect("it is text");
-            // What the test harness says stands on the same line as the first.
+            // The test harness prints its own text on the line of the first write.
             if let Some((_, write)) = line.rsplit_once("flushed ") {
                 flushed = Some(write.parse::<u64>().expect("a number"));
                 seen += 1;
@@ -85,7 +85,7 @@ fn a_killed_server_loses_nothing_that_was_flushed() {
         assert!(!status.success(), "it does not end by itself");
         let flushed = flushed.expect("it came to a flush");
         let mut versions: Vec<Vec<u64>> = vec![Vec::new(); SECTORS as usize];
-        // It may have come further than it said, by what was not read from the pipe at most.
+        // The process may have completed more writes than the test has read from the pipe.
         let latest = flushed + 8;
         for write in 0..=latest {
             let (start, len) = place(write);

@@ -1,4 +1,4 @@
-//! Random commands and power cuts, against a list of what every sector may hold.
+//! Random commands and power cuts, compared with a list of possible contents of every sector.
 
 use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_disk::profile::{Profile, ReadAhead, WriteBack};
@@ -12,12 +12,12 @@ use headtime_workload::Random;
 /// Sectors of the volume that commands go to.
 const SECTORS: u64 = 4096;
 
-/// What a sector may hold. Versions are numbers; 0 is zeroes.
+/// Possible contents of a sector. Contents are version numbers, and 0 stands for zeroes.
 #[derive(Clone, Debug, Default)]
 struct Sector {
-    /// What a read returns.
+    /// Version that a read returns.
     current: u32,
-    /// What was there when it was last durable for certain, and what has been written since.
+    /// Version at the last certain durability, and versions written since then.
     possible: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ impl Sector {
     }
 }
 
-/// What was done, to compare stores by.
+/// Results of a run, for the comparison of stores.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// Times of completions, and what reads returned.
@@ -41,7 +41,7 @@ struct Outcome {
     undo_max: usize,
 }
 
-/// A command: what it does, whether with FUA, and which versions its parts are.
+/// A command: its operation, its FUA flag, and the versions of its parts.
 #[derive(Clone, Debug)]
 struct Known {
     op: Op,
@@ -296,7 +296,7 @@ impl Run {
             lost += u64::from(version < known.current);
             known.settle(version);
         }
-        // Of a write that is done in the drive, and of which nobody was told, more is said to be lost.
+        // The drive also counts sectors of a finished write whose completion was not reported yet.
         assert!(
             lost <= said,
             "{lost} sectors are lost, {said} were said to be"
@@ -412,8 +412,8 @@ fn memory_and_files_give_equal_results() {
         let folder = Folder::new();
         let [memory, file] = [StoreSpec::Memory, store_in(&folder)].map(|store| {
             let mut run = Run::new(&profile("wd5000aaks"), store, seed);
-            // When a write with FUA is synced is up to the machine, and what is done after it
-            // depends on it; a flush is alone.
+            // The machine decides when a write with FUA is synced, and later commands depend on that. A flush is
+            // alone.
             run.with_fua = false;
             run.steps(3000)
         });

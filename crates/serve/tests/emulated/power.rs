@@ -1,4 +1,4 @@
-//! What a power cut does to single commands, where the outcome is certain.
+//! Effects of a power cut on single commands with a certain outcome.
 
 use crate::host::{Folder, Host, emulate, profile, store_in};
 use headtime_disk::profile::{BusSpec, NoiseSpec, OverheadSpec};
@@ -44,8 +44,8 @@ fn what_is_only_acknowledged_is_lost() {
     });
 }
 
-/// In a drive to which commands and the bus cost no time, a write completes at the very time at which
-/// the arm has written the data before it.
+/// Commands and the bus take no time in this drive. A write therefore completes at the very time at which the arm has
+/// written the earlier data.
 #[test]
 fn what_the_arm_writes_when_a_write_over_it_completes_is_the_earlier_data() {
     let profile = profile("wd5000aaks")
@@ -147,7 +147,7 @@ fn discards_and_zeroes_happen_when_they_complete() {
     both(|mut host| {
         host.write(0, 64, 1, Flags::FUA);
         host.next();
-        // Whether the space is given back or kept.
+        // The space is given back or kept.
         let ways = [
             (Op::Discard, Data::None),
             (Op::Write, Data::Zeroes { may_punch: true }),
@@ -187,8 +187,8 @@ fn memory_for_undoing_is_bounded_by_the_drive() {
         host.write(start * 253 % (SECTORS - 64), 64, 1, Flags::NONE);
         most = most.max(host.device.undo_bytes());
     }
-    // What is in the buffer, and what waits for room in it; with what stands beside an unaligned
-    // write in its blocks.
+    // Data in the buffer and data that wait for room in it. An unaligned write also has its neighbours in the same
+    // blocks.
     let bound = cache + depth * (64 + 14) * 512;
     assert!(most <= bound, "{most} of {bound}");
     assert!(most > 100 << 10, "{most}: nothing was held");
@@ -196,7 +196,7 @@ fn memory_for_undoing_is_bounded_by_the_drive() {
     host.flush();
     host.next();
     assert_eq!(host.device.undo_bytes(), 0);
-    // However large they are, these cost nothing.
+    // Discards and zeroes of any size need no memory.
     for (op, data) in [
         (Op::Discard, Data::None),
         (Op::Write, Data::Zeroes { may_punch: true }),

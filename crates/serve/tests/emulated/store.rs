@@ -125,7 +125,7 @@ fn a_store_of_which_a_file_is_gone_is_lost() {
     let memory = EmulatedOptions::new(profile("wd5000aaks"), StoreSpec::Memory);
     assert_eq!(open(memory).expect("opens").check_backing(), Ok(()));
 
-    // Whatever was made goes, but for what is another's by now.
+    // All files that this process made are removed, except a file that another process has replaced.
     std::fs::rename(path("store.1"), path("other")).expect("is there");
     std::fs::write(path("store.1"), "data").expect("writes");
     drive.made().remove();
@@ -138,7 +138,7 @@ fn a_store_of_which_a_file_is_gone_is_lost() {
 struct Tmpfs(Folder);
 
 impl Tmpfs {
-    /// None where that is not permitted.
+    /// `None` without permission to mount.
     fn mount(bytes: u64) -> Option<Tmpfs> {
         let folder = Folder::new();
         let mounted = Command::new("mount")
@@ -187,9 +187,9 @@ fn a_full_file_system_fails_the_write_that_finds_it_full() {
         "no space is left to store what was written: No space left on device (os error 28)"
     );
     assert!((30..=42).contains(&written), "{written} of 24 KiB in 1 MiB");
-    // What failed is as if it had not been tried.
+    // A failed write leaves the old data.
     assert_eq!(host.contents(written * 48, 48), [0; 48 * 512]);
-    // What was acknowledged can be flushed, written again, and survives.
+    // Acknowledged writes can be flushed and overwritten, and survive.
     host.flush();
     assert_eq!(host.next().result, Ok(()));
     for at in 0..written {

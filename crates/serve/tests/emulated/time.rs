@@ -186,7 +186,7 @@ fn a_stall_without_end_can_still_be_given_up() {
     host.read(SECTORS / 2, 8);
     host.control(Control::PowerCut);
     assert_eq!(host.drain().len(), 2);
-    // What the firmware was stuck in is over.
+    // The power cut ends the firmware's stall.
     host.control(Control::PowerOn);
     let from = host.now;
     host.read(SECTORS / 2, 8);

@@ -1,4 +1,4 @@
-//! What is read is what was written, and errors belong to the request that met with them.
+//! Reads return written data, and errors belong to the request that met them.
 
 use crate::common::{Inbox, submit};
 use crate::support::{

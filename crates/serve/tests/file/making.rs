@@ -1,4 +1,4 @@
-//! Files that are made, and what is left of them.
+//! Files that a server makes, and files that it leaves behind.
 
 use crate::support::{Loop, Place, run};
 use headtime_serve::backing::Lost;
@@ -22,7 +22,7 @@ fn options(path: impl AsRef<Path>) -> FileOptions {
     }
 }
 
-/// Why a file is not opened, which whoever looks beforehand is told as well.
+/// Error of opening a file. A look beforehand reports the same error.
 fn refusal(options: &FileOptions) -> String {
     let opened = file::open(options).err().map(|error| error.to_string());
     let looked = file::look(options).err().map(|error| error.to_string());
@@ -56,7 +56,7 @@ fn a_file_is_made_if_that_is_asked_for_and_then_has_its_size() {
     drop(made);
     let found = file::open(&asked).expect("it is there, of this size");
     assert_eq!(Some(bytes(&found)), asked.size);
-    // What was there is not to be removed.
+    // A file that was there before is not removed.
     found.made().remove();
     drop(found);
     assert_eq!(file::look(&asked).map(Addresses::bytes).ok(), asked.size);
@@ -101,7 +101,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
         };
         assert_eq!(refusal(&reading), format!("{shown} is not there"));
     }
-    // Nor is an empty file that somebody has there a disk.
+    // An empty file of another owner is no disk, either.
     fs::write(&asked.path, "").expect("writes");
     assert_eq!(
         refusal(&unasked),
@@ -120,7 +120,7 @@ fn a_file_is_not_made_unless_that_is_asked_for() {
     drop(file::open(&asked).expect("becomes a disk"));
     drop(file::open(&unasked).expect("is one"));
     fs::remove_file(&asked.path).expect("is there");
-    // What would be no disk shows before it has a name.
+    // An invalid size is reported before the file has a name.
     let odd = FileOptions {
         size: Some(0),
         ..asked.clone()
@@ -162,7 +162,7 @@ fn a_file_is_not_made_in_dev_nor_behind_a_link() {
     assert!(!Path::new("/dev/headtime-sdz").exists());
 }
 
-/// So many rounds at a time, each of so many servers.
+/// Number of rounds at a time, and number of servers in each round.
 const BESIDE: usize = 8;
 const SERVERS: usize = 4;
 
@@ -215,7 +215,7 @@ fn is_served(file: &File, path: &Path) -> bool {
         && file.check_backing() == Ok(())
 }
 
-/// Of those that begin, every second cannot start after all and removes what it made.
+/// Every second server that begins cannot start after all, and removes its file.
 #[test]
 fn a_server_that_cannot_start_after_all_takes_nothing_from_one_that_does() {
     let place = Place::new("give up");
@@ -230,7 +230,7 @@ fn a_server_that_cannot_start_after_all_takes_nothing_from_one_that_does() {
     assert!(served > 0, "nobody was to serve");
 }
 
-/// How often it has served.
+/// Number of times that the server has served.
 fn come_and_go(asked: &FileOptions, serves: bool) -> usize {
     let mut served = 0;
     for _ in 0..40 {
@@ -250,7 +250,7 @@ fn come_and_go(asked: &FileOptions, serves: bool) -> usize {
     served
 }
 
-/// A server that waits for the lock of a file which then loses its name has nothing of it.
+/// A server may wait for the lock of a file that then loses its name. The server then makes a new file.
 #[test]
 fn a_file_that_is_removed_while_another_server_waits_for_it_is_made_anew() {
     let place = Place::new("anew");
@@ -268,7 +268,7 @@ fn a_file_that_is_removed_while_another_server_waits_for_it_is_made_anew() {
                 }
             }
         });
-        // Then it waits for the lock: it has what it looked by, and the file.
+        // The second server waits for the lock at this point. It has opened the file twice: to look, and to lock.
         while open_here(&asked.path) < alone + 2 {
             std::thread::yield_now();
         }
@@ -278,7 +278,7 @@ fn a_file_that_is_removed_while_another_server_waits_for_it_is_made_anew() {
     });
 }
 
-/// How often this process has a file open.
+/// Number of times that this process has a file open.
 fn open_here(path: &Path) -> usize {
     let open = fs::read_dir("/proc/self/fd").expect("/proc").flatten();
     let same = |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to == path);
@@ -300,7 +300,7 @@ fn a_file_that_is_deleted_replaced_or_cut_off_is_lost() {
         deleted.to_string(),
         format!("{} was deleted", path.display())
     );
-    // By whatever is in front of it.
+    // A device in front of the file reports the loss, too.
     let faulty = Faulty::new(file, Arc::default());
     assert_eq!(faulty.check_backing(), Err(deleted));
     // Another server may serve there now; the two do not take each other's.
@@ -373,7 +373,7 @@ fn a_block_device_is_what_its_number_says() {
     symlink(device.path(), &link).expect("links");
     let file = file::open(&FileOptions::new(&link)).expect("opens");
     assert_eq!(file.check_backing(), Ok(()));
-    // Its name goes when it is pulled out, and comes back by another driver's hand.
+    // The device's name goes when the device is removed. Another driver may then make a new device of that name.
     fs::remove_file(&link).expect("is there");
     assert_eq!(file.check_backing(), Ok(()));
     symlink("/dev/null", &link).expect("links");
@@ -383,7 +383,7 @@ fn a_block_device_is_what_its_number_says() {
     fs::write(&link, "a file").expect("writes");
     assert_eq!(file.check_backing(), Err(replaced));
     fs::remove_file(&link).expect("is there");
-    // By another node of the same number it is the same.
+    // Another node of the same number is the same device.
     let number = fs::metadata(device.path()).expect("is there").rdev();
     let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
     let [major, minor] = [major, minor].map(|number| number.to_string());

@@ -1,4 +1,4 @@
-//! What is opened, and what is refused.
+//! Files that a server opens, and files that it refuses.
 
 use crate::support::{Loop, Mounted, Place, discard, disk, pattern, read, run, write};
 use headtime_disk::profile::by_name;
@@ -145,7 +145,7 @@ fn a_file_behind_a_loop_device() {
     options.force = true;
     drop(file::open(&options).expect("forced"));
     options.force = false;
-    // Nor is it the store of an emulated drive.
+    // The file cannot be the store of an emulated drive, either.
     let drive = by_name("wd5000aaks").expect("it is shipped");
     let mut store = emulated::EmulatedOptions::new(drive, StoreSpec::File(path.clone()));
     store.size = Some(MIB);

@@ -9,11 +9,10 @@ use headtime_serve::file;
 use headtime_serve::request::{Completion, Data, Submission};
 use std::sync::Arc;
 
-/// How many requests are out at once.
+/// Number of requests under way.
 const OUT: usize = 24;
 
-/// What a request is to bring back: a read has the bytes of the moment at which it was submitted,
-/// as requests that overlap keep their order.
+/// Expected data of a request. A read has the bytes at its submission, since overlapping requests keep their order.
 struct Expected {
     start: usize,
     bytes: Option<Vec<u8>>,
@@ -25,7 +24,7 @@ struct Run<'a> {
     random: Random,
     inbox: Arc<Inbox>,
     out: Vec<Option<Expected>>,
-    /// Where the last request ended: many go on there, so that there is something to merge.
+    /// End of the last request. Many requests continue there, so that some merge.
     last_end: u64,
 }
 

@@ -1,5 +1,5 @@
-//! A file that does not answer: one on a file system that is frozen. The kernel cannot be made to
-//! give back what it has begun there.
+//! A file that does not answer, on a frozen file system. The kernel cannot be made to give back requests that it has
+//! started there.
 
 use crate::common::{Inbox, now, submit};
 use crate::support::{Loop, Mounted, Place, disk_of, flush, pattern, read, request, run, write};
@@ -110,7 +110,7 @@ fn a_write_that_the_kernel_keeps_is_given_up_on() {
     assert_eq!(done.result.expect_err("no answer").kind, Kind::TimedOut);
     assert!(done.data.into_buffer().is_none(), "the kernel has it");
     assert!(disk.has_failed());
-    // What is there can be read.
+    // Other data can be read.
     assert!(read(&disk, MIB / 2 / sector, len).as_deref() == Ok(&before[1 << 19..][..4096]));
     assert_eq!(now(disk.clear_failure()), Ok(Err(NotCleared::Abandoned(1))));
     ice.thaw();
@@ -118,7 +118,7 @@ fn a_write_that_the_kernel_keeps_is_given_up_on() {
     while now(disk.clear_failure()) != Ok(Ok(())) {
         std::thread::yield_now();
     }
-    // It happened after all, as the failure said that it might.
+    // The write happened after all, which the failure had announced as possible.
     assert!(read(&disk, 0, len) == Ok(pattern(2, 4096)));
     write(&disk, 0, &before, Flags::NONE).expect("writes");
     flush(&disk).expect("flushes");
@@ -152,7 +152,7 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
         device.kick();
         assert!(device.poll(Time::ZERO).is_none());
     };
-    // Until a thread of the kernel has taken one up before it was given up on.
+    // The loop ends when a kernel thread has started a command before the abort.
     loop {
         start(&mut device, 0);
         for _ in 0..1000 {
@@ -169,7 +169,7 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
         start(&mut device, id);
     }
     drop(device);
-    // The kernel still writes what it has, from memory that nobody else has got since.
+    // The kernel still writes the data of started commands. Their memory must not have been given to other requests.
     let others: Vec<_> = (0..64).map(|id| part(id, 9)).collect();
     ice.thaw();
     // Until then the file is locked.
@@ -182,7 +182,7 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
     drop((device, others));
     let there = std::fs::read(ice.file()).expect("reads");
     for (id, bytes) in there.chunks(4096).enumerate().take(4) {
-        // What it had not begun, it leaves off.
+        // The kernel leaves off commands that it had not started.
         let undone = id > 0 && bytes.iter().all(|byte| *byte == 0);
         assert!(
             undone || bytes.iter().all(|byte| *byte == 7),
@@ -191,10 +191,10 @@ fn a_device_that_goes_while_the_kernel_has_its_data() {
     }
 }
 
-/// A file system whose writes end in a file of one that can be frozen: what a program writes to it is
-/// taken, and no sync of it ends.
+/// A file system within a file of a file system that can be frozen. Writes of programs are accepted, and syncs do not
+/// end.
 struct Sheet {
-    // In the order in which they have to go.
+    // The fields are dropped in this order.
     mounted: Mounted,
     _device: Loop,
     ice: Ice,
@@ -254,7 +254,7 @@ fn a_store_that_does_not_sync_is_given_up_on() {
     let snapshot = now(disk.snapshot()).expect("runs");
     assert_eq!((snapshot.whole.timeouts, snapshot.whole.abandoned), (1, 1));
     assert!(disk.has_failed());
-    // What is there can be read, and nothing is said to be safe.
+    // Existing data can be read, but no flush succeeds.
     assert!(read(&disk, 0, 8) == Ok(pattern(2, 4096)));
     assert_eq!(flush(&disk).expect_err("not again").kind, Kind::TimedOut);
     assert_eq!(now(disk.clear_failure()), Ok(Err(NotCleared::Abandoned(1))));

@@ -1,4 +1,4 @@
-//! Disks on files of this machine, and what the tests do with them.
+//! Disks on files of this machine, with helpers for tests.
 
 use crate::common::{Inbox, submission, submit};
 use headtime_engine::EngineSpec;
@@ -74,7 +74,7 @@ pub fn request(
             let mut buffer = disk
                 .pool()
                 .take((len * u64::from(disk.sector_bytes())) as usize);
-            // What is not read is not to look like what was there before.
+            // The pattern differs from old data, so that bytes that were not read show.
             buffer.fill(0xee);
             Data::Buffer(buffer)
         }
@@ -158,7 +158,7 @@ impl Place {
         self.0.join(name)
     }
 
-    /// A file of so many bytes, of holes.
+    /// A sparse file with this size.
     pub fn file(&self, name: &str, bytes: u64) -> PathBuf {
         let path = self.path(name);
         let file = File::create_new(&path).expect("creates");
@@ -235,7 +235,7 @@ impl Mounted {
 }
 
 impl Drop for Mounted {
-    /// The kernel closes what a disk had open some time after the disk is gone.
+    /// The kernel closes the disk's files some time after the disk is gone.
     fn drop(&mut self) {
         let at = self.0.to_str().unwrap_or_default();
         for _ in 0..20 {
@@ -244,7 +244,7 @@ impl Drop for Mounted {
             }
             let _ = rustix::event::poll(&mut [], Some(&timespec(Nanos::from_millis(50))));
         }
-        // Nobody sees it any more, and it goes with what holds it.
+        // No process sees the file system any more, and it goes with its last holder.
         run("umount", &["--lazy", at]);
     }
 }

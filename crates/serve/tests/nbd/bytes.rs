@@ -1,4 +1,4 @@
-//! Requests begin and end anywhere, and change no neighbouring byte, not even one that another client writes.
+//! Requests begin and end at any byte. They change no neighbouring byte, even if another client writes that byte.
 
 use crate::client::Client;
 use crate::device::{SECTOR, Seen};
@@ -308,7 +308,7 @@ fn a_file_of_any_length_is_served_to_the_byte() {
             assert_eq!(client.pread(0, bytes as u32), vec![5; all]);
             let mut image: Vec<u8> = (0..all).map(|at| at as u8).collect();
             client.pwrite(0, &image);
-            // A part of the last sector, its end, and all of it.
+            // Writes to a part of the last sector, to its second half, and to a byte within it.
             for (from, len) in [
                 (all - 1, 1),
                 (all / 2, all - all / 2),

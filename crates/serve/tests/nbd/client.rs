@@ -138,7 +138,7 @@ impl Client {
         cookie
     }
 
-    /// The next reply; `len` is what a read that succeeds brings.
+    /// Reads the next reply. `len` is the number of bytes of a successful read.
     pub fn reply(&mut self, len: usize) -> Reply {
         let magic = u32_at(&self.read(4), 0);
         if magic == wire::SIMPLE_REPLY_MAGIC {

@@ -1,4 +1,4 @@
-//! A device in memory that does what a test wants.
+//! A device in memory that tests control.
 
 use headtime_engine::DriveTag;
 use headtime_linux::clock::Clock;
@@ -23,7 +23,7 @@ pub struct Seen {
     pub flags: Flags,
     pub export: u16,
     pub class: u8,
-    /// Whether a write of zeroes may punch.
+    /// Permission of a write of zeroes to punch holes. `None` for other commands.
     pub may_punch: Option<bool>,
 }
 
@@ -45,15 +45,15 @@ pub struct Inside {
     /// By sector.
     pub allocated: Vec<bool>,
     pub seen: Vec<Seen>,
-    /// Whether commands are kept instead of being completed.
+    /// True to keep commands instead of completing them.
     pub hold: bool,
-    /// Whether the last one completes first.
+    /// True to complete the last command first.
     pub reverse: bool,
-    /// Reads and writes of this sector fail, so.
+    /// Reads and writes of this sector fail with this kind of error.
     pub bad: Option<(Lba, Kind)>,
 }
 
-/// What a test sees of the device.
+/// Handle of a test to the device.
 #[derive(Debug)]
 pub struct Memory {
     inside: Mutex<Inside>,
@@ -80,13 +80,13 @@ impl Memory {
         self.inside().hold = true;
     }
 
-    /// Completes what is held, and goes on.
+    /// Completes the held commands and stops holding.
     pub fn release(&self) {
         self.inside().hold = false;
         rustix::io::write(&self.bell, &1u64.to_ne_bytes()).expect("rings");
     }
 
-    /// Waits until the device has been given so many commands.
+    /// Waits until the device has been given a number of commands.
     pub fn wait_for(&self, commands: usize) {
         wait_until("the commands", || self.inside().seen.len() >= commands);
     }

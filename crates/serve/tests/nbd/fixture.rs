@@ -17,10 +17,10 @@ use tokio::sync::oneshot;
 pub struct Setup {
     pub sectors: usize,
     pub limits: Limits,
-    /// Of the disk's queue.
+    /// Length of the disk's queue.
     pub queue: usize,
     pub depth: u32,
-    /// Bytes of the disk that `urgent` has; all if absent.
+    /// Range of bytes that the export `urgent` has; the whole disk if absent.
     pub part: Option<(u64, u64)>,
 }
 

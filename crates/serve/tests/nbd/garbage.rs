@@ -39,7 +39,7 @@ fn handshake(random: &mut Random) -> Vec<u8> {
             _ => {
                 let mut data = random.bytes(64);
                 if random.next(2) == 0 {
-                    // One that begins well.
+                    // Data with a valid beginning.
                     data.splice(..0, [0, 0, 0, 4, b'd', b'i', b's', b'k', 0, 0]);
                 }
                 bytes.extend(b"IHAVEOPT");

@@ -78,7 +78,7 @@ fn flags_reach_the_disk() {
     assert_eq!(write, [seen(Op::Write, two, Flags::NONE)]);
     let trim = ask(&mut client, command::TRIM, 0, 1024, 1024, b"");
     assert_eq!(trim, [seen(Op::Discard, two, Flags::NONE)]);
-    // Whether a discard can be durable, a device does not say: a flush makes it so.
+    // Devices do not say if a discard is durable, so the server adds a flush.
     let trim = ask(&mut client, command::TRIM, flag::FUA, 1024, 1024, b"");
     let flush = seen(Op::Flush, Extent::at(0, 0), Flags::NONE);
     assert_eq!(trim.len(), 2);
@@ -235,7 +235,7 @@ fn who_comes_after_a_write_that_failed_is_told() {
         .expect("the disk runs")
         .expect("nothing was given up on");
     before.pwrite(0, &[2; 512]);
-    // What it was told holds.
+    // The flags of a connection do not change.
     let reply = after.ask(command::WRITE, 0, 0, 512, &[1; 512]);
     assert_eq!(reply.error, EPERM);
     assert_eq!(Client::connect(&fixture.path(), "urgent").flags, usual);
@@ -443,7 +443,7 @@ fn so_many_bytes_and_no_more() {
     for _ in 0..8 {
         assert_eq!(client.reply(8192).error, 0);
     }
-    // One that is larger goes alone.
+    // A request larger than the limit goes alone.
     client.pwrite(0, &pattern(1 << 20, 1));
     assert_eq!(client.pread(0, 1 << 20), pattern(1 << 20, 1));
 }

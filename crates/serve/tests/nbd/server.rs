@@ -60,7 +60,7 @@ fn a_client_that_only_reads_any_more() {
     for at in 0..5 {
         client.request(command::READ, 0, at * 512, 512, b"");
     }
-    // Of this one the data never come.
+    // The data of this write never come.
     client.request(command::WRITE, 0, 0, 512, &[1; 100]);
     half.shutdown(Shutdown::Write).expect("shuts down");
     fixture.memory.wait_for(5);
@@ -95,13 +95,13 @@ fn a_client_that_vanishes_leaves_nothing() {
     fixture.memory.release();
     fixture.all_gone();
     let mut client = Client::connect(&fixture.path(), "disk");
-    // What was read whole is done, the rest is not.
+    // Writes that the server received whole are done, and the others are not.
     assert_eq!(client.pread(1 << 20, 40960), [3; 40960]);
     assert_eq!(client.pread(2 << 20, 4096), [0; 4096]);
     drop(client);
     fixture.all_gone();
     fixture.disk.stop().expect("stops");
-    // All buffers of reads are back: none of these allocates.
+    // All buffers of reads are back, so that taking them again allocates nothing.
     let pool = fixture.disk.pool();
     let before = pool.kept_bytes();
     let taken: Vec<_> = (0..20).map(|_| pool.take(65536)).collect();
@@ -190,7 +190,7 @@ fn a_handshake_takes_no_longer_than_it_may() {
     assert_eq!(read, 18);
     fixture.all_gone();
     assert_eq!(fixture.counts.failed(), 1);
-    // One that is in time may then take its time.
+    // A client that finishes its handshake in time may then be idle.
     let mut client = Client::connect(&fixture.path(), "disk");
     let mut other = unix(&fixture.path());
     while other.read(&mut greeting).expect("the end comes") > 0 {}
@@ -215,7 +215,7 @@ fn a_client_that_takes_no_replies_is_dropped() {
     }
     fixture.all_gone();
     assert_eq!(fixture.counts.failed(), 1);
-    // What fitted into the socket is there, and then the end; all buffers are back.
+    // The client finds the replies that fitted into the socket, and then the end. All buffers are back.
     let mut taken = Vec::new();
     let _ = deaf.socket.read_to_end(&mut taken);
     assert!(taken.len() < 100 * 65536, "{}", taken.len());
@@ -228,7 +228,7 @@ fn a_client_that_stops_within_a_write_is_dropped() {
     let fixture = impatient();
     let mut halted = Client::connect(&fixture.path(), "disk");
     halted.request(command::WRITE, 0, 0, 65536, &[1; 1000]);
-    // Of one that is refused, too.
+    // A refused write has the same limit.
     let mut refused = Client::connect(&fixture.path(), "fixed");
     refused.request(command::WRITE, 0, 0, 65536, &[1; 1000]);
     assert!(halted.is_closed());
@@ -404,7 +404,7 @@ fn export_names_that_are_not_clear_are_refused() {
     assert!(matches!(bind(&[&long]), Err(SetupError::NameTooLong(4097))));
 }
 
-/// What a client sends right behind its handshake is not lost.
+/// Requests directly after the client's handshake are not lost.
 #[test]
 fn requests_may_come_with_the_handshake() {
     let fixture = fixture();

@@ -27,7 +27,7 @@ fn output(tool: &str, arguments: &[&str]) -> Output {
     command(tool).args(arguments).output().expect("runs")
 }
 
-/// What the tool prints, if it ends well.
+/// Output of a tool that has to succeed.
 fn run(tool: &str, arguments: &[&str]) -> String {
     let output = output(tool, arguments);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,5 +1,5 @@
-//! What a scrub copies: an image that is the disk at one line, whatever clients write meanwhile, and whatever becomes of servers, files and the
-//! machine.
+//! Copies that a scrub makes. The image is the disk at one moment between two writes. Clients write meanwhile, and
+//! servers, files and the machine fail.
 
 mod range;
 
@@ -26,7 +26,7 @@ const SECTORS: u64 = 1 << 14;
 /// Of 8 KiB.
 const BLOCKS: u64 = SECTORS / 16;
 
-/// Where its data, their copy and what is kept of its scrubs are.
+/// Paths of the data, of their copy, and of the scrub's files.
 struct Place {
     folder: Folder,
     store: PathBuf,
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    /// A part of it, of whole pages or not.
+    /// A copy of a part of the disk, with or without whole pages.
     fn ask_for(&self, part: &Range<u64>) -> ScrubAsk {
         ScrubAsk {
             range: Some((part.start, part.end)),
@@ -70,7 +70,7 @@ impl Place {
         }
     }
 
-    /// A server that goes on with what the last one has left.
+    /// A server that continues the last server's scrubs.
     fn server(&self, of: Of<'_>) -> Rig {
         let rig = Rig::emulated(of);
         rig.scrubs.resume_unfinished().expect("nothing in the way");
@@ -81,13 +81,14 @@ impl Place {
         write_page(&self.watch, state, 16 << 10);
     }
 
-    /// The image is the disk, which has ended, but for some sectors; and nothing is left of the copy.
+    /// Asserts that the image equals the disk, except for some sectors, and that no file of the copy is left. The
+    /// disk has ended.
     fn is_the_disk_but_for(&self, but_for: &[Extent]) {
         let bytes = read(&self.store).len() as u64;
         self.is_the_part_but_for(0..bytes, but_for);
     }
 
-    /// The same of a part of the disk.
+    /// As `is_the_disk_but_for`, for a part of the disk.
     fn is_the_part_but_for(&self, part: Range<u64>, but_for: &[Extent]) {
         let (image, mut disk) = (read(&self.image), read(&self.store));
         assert_eq!(image.len() as u64, part.end - part.start);
@@ -134,7 +135,7 @@ fn halfway_as(rig: &Rig, ask: &ScrubAsk) {
     rig.wait(|status| status.left < BLOCKS * 3 / 4);
     rig.scrubs.pause().expect("under way");
     rig.wait(|status| status.state == ScrubState::Paused);
-    // What was under way may end.
+    // Reads under way may end.
     sleep(Duration::from_millis(100));
     assert!(rig.status().left > 200, "{:?}", rig.status());
 }
@@ -194,7 +195,7 @@ fn an_image_is_the_disk_with_holes_for_zeroes() {
     place.is_the_disk_but_for(&[]);
 }
 
-/// Writes that say which they are, in the order of their numbers, and so many at a time; each to one of these places of a page.
+/// Writer of pages. Each write goes to a place of the list, and its data are its number, which ascends.
 struct Writer {
     places: Vec<u64>,
     inbox: Arc<Inbox>,
@@ -262,7 +263,8 @@ impl Writer {
         }
     }
 
-    /// An image of the places from this one on has the first so many writes to them and no others. Returns how many.
+    /// Asserts that an image of the places from `first` on has a prefix of the writes, and no others. Returns the
+    /// prefix's length.
     fn holds(&self, image: &[u8], first: u64) -> u64 {
         let has = first..first + image.len() as u64 / 4096;
         let word = |place: u64| {
@@ -296,7 +298,7 @@ fn what_is_written_meanwhile_is_in_the_image_up_to_one_write_and_no_further() {
         rig.begin(&place.ask());
         writer.until_done(&rig, most);
         let done = rig.status();
-        // What comes behind is not in it.
+        // Later writes are not in the image.
         (0..100).for_each(|_| writer.write(&rig, 8));
         writer.finish();
         let line = writer.holds(&read(&place.image), 0);
@@ -411,7 +413,7 @@ fn the_next_server_goes_on_if_nobody_else_writes_and_else_begins_anew() {
         if let Some(state) = state {
             place.say(state);
         }
-        // What nobody has noticed.
+        // This change goes unnoticed.
         let counts = sole_writer && state.is_none();
         if !counts {
             let store = File::options().write(true).open(&place.store);
@@ -422,7 +424,7 @@ fn the_next_server_goes_on_if_nobody_else_writes_and_else_begins_anew() {
             sole_writer,
             ..place.of()
         });
-        // One that rested rests.
+        // A paused scrub stays paused.
         sleep(Duration::from_millis(50));
         let status = rig.status();
         assert_eq!(status.state, ScrubState::Paused);
@@ -637,7 +639,7 @@ fn a_copy_is_not_done_if_its_file_is_not_there_as_a_whole() {
 fn what_is_in_the_way_of_a_copy_that_begins_leaves_no_file_in_the_way_of_the_next() {
     let place = Place::new();
     let rig = place.server(place.of());
-    // What notices writes cannot be made.
+    // The file that notes writes cannot be made.
     let way = place.folder.join("state/disk0.copy.new");
     fs::create_dir_all(&way).expect("room");
     rig.scrubs.begin(&place.ask()).expect_err("in the way");
@@ -645,7 +647,7 @@ fn what_is_in_the_way_of_a_copy_that_begins_leaves_no_file_in_the_way_of_the_nex
     fs::remove_dir(&way).expect("empty");
     halfway(&rig, &place);
     rig.stop();
-    // One that was there before stays.
+    // An image that was there before stays.
     fs::create_dir(&way).expect("room");
     let rig = Rig::emulated(Of {
         sole_writer: false,
@@ -680,7 +682,7 @@ fn what_cannot_be_read_is_a_hole_and_is_copied_when_it_was_written() {
         ..place.ask()
     });
     rig.wait(|status| status.unreadable.sectors() == 9);
-    // What is written can be read again.
+    // Written sectors become readable again.
     rig.write(9000, 77);
     let done = rig.to_the_end();
     let lost = [Extent::at(2048, 1), Extent::at(5003, 7)];
@@ -688,7 +690,7 @@ fn what_cannot_be_read_is_a_hole_and_is_copied_when_it_was_written() {
     assert!(again(&done) > 0);
     rig.stop();
     place.is_the_disk_but_for(&lost);
-    // It is known by the next server, too.
+    // The next server knows the unreadable sectors, too.
     let rig = place.server(of);
     assert_eq!(rig.status().unreadable.extents(), lost);
     rig.stop();
@@ -707,7 +709,7 @@ fn hashes_and_a_copy_both_notice_what_is_written() {
     halfway(&rig, &place);
     rig.write(160, 1);
     rig.stop();
-    // Both go on in the next server, from before it knows of either.
+    // The next server continues both. It notes writes from its start, before it resumes either.
     let rig = place.server(place.of());
     rig.write(320, 2);
     rig.begin(&ScrubAsk::default());
@@ -774,7 +776,7 @@ fn after_a_failure_of_the_disk_all_is_copied_anew() {
         }
     }
     assert!(read(&place.image) == disk);
-    // Whether it has failed or not.
+    // The disk may have failed.
     let _ = rig.disk.stop();
 }
 

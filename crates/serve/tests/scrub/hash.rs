@@ -1,5 +1,5 @@
-//! What a scrub says of blocks that it has seen before: it names those that have changed though nobody wrote, and never one that somebody
-//! may have written to, whatever became of servers, files and the machine meanwhile.
+//! Comparison of blocks with their hashes. A scrub names blocks that changed without a write. It never names a block
+//! that may have been written, after any failure of servers, files and the machine.
 
 use super::common::{Inbox, request, submit};
 use super::rig::{Hook, Of, Rig, USUAL, options, soon, write_page};
@@ -25,13 +25,13 @@ const SECTORS: u64 = 1 << 14;
 /// Of 8 KiB.
 const BLOCKS: u64 = SECTORS / 16;
 
-/// Where its data, its hashes and what is kept of its scrubs are.
+/// Paths of the data, of their hashes, and of the scrub's files.
 struct Place {
     folder: Folder,
     store: PathBuf,
     hashes: PathBuf,
     watch: PathBuf,
-    /// The next byte that nobody knows of.
+    /// Data of the next unnoticed change.
     changes: AtomicU8,
 }
 
@@ -64,14 +64,14 @@ impl Place {
         }
     }
 
-    /// A server that goes on with what the last one has left.
+    /// A server that continues the last server's scrubs.
     fn server(&self, of: Of<'_>) -> Rig {
         let rig = Rig::emulated(of);
         rig.scrubs.resume_unfinished().expect("nothing in the way");
         rig
     }
 
-    /// Changes a sector behind everybody's back.
+    /// Changes a sector in the file, unnoticed by the server.
     fn change(&self, lba: u64) {
         let file = File::options().write(true).open(&self.store);
         let byte = self.changes.fetch_add(1, Ordering::SeqCst);
@@ -79,7 +79,7 @@ impl Place {
         written.expect("written");
     }
 
-    /// What the watch's file says of itself.
+    /// State that the watch's file names.
     fn state(&self) -> String {
         let bytes = fs::read(&self.watch).expect("there");
         let text = bytes[16 << 10..].split(|byte| *byte == 0).next();
@@ -110,7 +110,7 @@ fn block(number: u64) -> Extent {
     Extent::at(number * 16, 16)
 }
 
-/// A pass that knows nothing, and says why. Whatever is changed before it is not named.
+/// A pass that compares nothing and gives the reason. Earlier changes are not named.
 fn knows_nothing(rig: &Rig, place: &Place, why: &str) {
     place.change(5_000);
     let done = pass(rig, place);
@@ -120,7 +120,7 @@ fn knows_nothing(rig: &Rig, place: &Place, why: &str) {
         "{done:?}"
     );
     assert!(why_not(&done).contains(why), "{done:?}");
-    // From here on it does.
+    // The next pass compares all blocks.
     place.change(6_000);
     let done = pass(rig, place);
     assert_eq!(done.changed.extents(), [block(375)], "{done:?}");
@@ -143,7 +143,7 @@ fn blocks_that_change_without_a_write_are_named_and_those_that_were_written_to_a
     place.change(4803);
     place.change(9_999);
     rig.begin(&place.ask());
-    // One that is written to while it is read is no other one either.
+    // A block that is written during the pass is not reported as changed.
     rig.write(6400, 4);
     let done = rig.to_the_end();
     assert_eq!(done.changed.extents(), [block(300), block(624)]);
@@ -151,14 +151,14 @@ fn blocks_that_change_without_a_write_are_named_and_those_that_were_written_to_a
         (BLOCKS - 3..=BLOCKS - 2).contains(&compared(&done)),
         "{done:?}"
     );
-    // What it is now is what it is to be from now on. A scrub without hashes misses no writes.
+    // The new contents count from now on. A scrub without hashes still notes writes.
     rig.begin(&soon());
     rig.write(8000, 5);
     rig.to_the_end();
     let done = pass(&rig, &place);
     assert_eq!(done.changed.sectors(), 0);
     assert!(compared(&done) >= BLOCKS - 2, "{done:?}");
-    // Nor does one that is stopped.
+    // A stopped scrub notes writes, too.
     rig.begin(&place.ask());
     rig.scrubs.stop().expect("under way");
     rig.wait(|status| status.state == ScrubState::Stopped);
@@ -168,7 +168,7 @@ fn blocks_that_change_without_a_write_are_named_and_those_that_were_written_to_a
     let rig = place.server(place.of());
     let done = pass(&rig, &place);
     assert_eq!(done.changed.extents(), [block(0)]);
-    // Of another size of blocks nothing is known.
+    // A scrub with another block size cannot use the hashes.
     let refused = rig.scrubs.begin(&ScrubAsk {
         block: Some(64 << 10),
         ..place.ask()
@@ -179,7 +179,7 @@ fn blocks_that_change_without_a_write_are_named_and_those_that_were_written_to_a
         "{refused}"
     );
     assert!(compared(&pass(&rig, &place)) == BLOCKS);
-    // Another file of hashes begins with nothing, and ends what was known by the first.
+    // Another file of hashes begins empty, and invalidates the first file's hashes.
     rig.begin(&ScrubAsk {
         hash: Some(place.folder.join("others")),
         ..soon()
@@ -252,7 +252,7 @@ fn a_mark_is_gone_from_its_file_before_the_write_reaches_the_drive() {
         rig.write(nth * 160, 1);
     }
     assert_eq!(marks(&place), BLOCKS - 100);
-    // While it is read, too: whatever is marked then was read behind the write.
+    // Writes remove marks during a pass, too. A block that is marked afterwards was read after the write.
     rig.begin(&place.ask());
     for nth in 0..200 {
         rig.write(nth * 7919 % 2048 * 8, nth as u8);
@@ -275,7 +275,7 @@ fn no_block_is_named_falsely_whatever_is_written_during_passes_and_between() {
                 nth += 1;
                 rig.write(nth * 7919 % 2048 * 8, nth as u8);
                 if nth.is_multiple_of(8) {
-                    // So that there is idle time.
+                    // The pause gives the scrub idle time.
                     sleep(Duration::from_millis(5));
                 }
             }
@@ -285,7 +285,7 @@ fn no_block_is_named_falsely_whatever_is_written_during_passes_and_between() {
         rig.write(nth * 31 % 2048 * 8, 1);
         rig.stop();
     }
-    // The same, and it does still compare.
+    // The next server still compares blocks.
     let rig = place.server(place.of());
     assert!(compared(&pass(&rig, &place)) > BLOCKS / 2);
     rig.stop();
@@ -419,7 +419,7 @@ fn place_of_other_size(folder: &Folder) -> Rig {
     rig
 }
 
-/// What is done to a file, and what is said of it.
+/// Name of a damage, its action on the files, and the scrub's message.
 type Damage<'a> = (&'a str, &'a dyn Fn(&Place), &'a str);
 
 #[test]
@@ -585,7 +585,7 @@ fn after_a_failure_of_the_disk_nothing_is_compared() {
             nothing_is_compared_after_a_failure(&place, rig);
             return;
         }
-        // The drive had written all of it.
+        // The drive had written all data before the cut.
         rig.inject(Control::PowerOn);
         rig.stop();
     }
@@ -601,7 +601,7 @@ fn nothing_is_compared_after_a_failure(place: &Place, rig: Rig) {
     assert!(why.contains("the disk has failed"), "{why}");
     rig.inject(Control::PowerOn);
     assert!(place.state().starts_with("lost"), "{}", place.state());
-    // As long as it is not cleared it fails again, and then begins anew.
+    // Until the failure is cleared, the scrub fails again. Afterwards it begins anew.
     rig.scrubs.resume().expect("held");
     rig.wait(|status| matches!(status.state, ScrubState::Held(_)));
     crate::common::now(rig.disk.clear_failure())

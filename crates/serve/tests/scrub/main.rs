@@ -1,5 +1,5 @@
-//! Scrubs of a live disk: what is read and what cannot be, beside clients; what becomes of them when the disk fails, stops or is
-//! another one. Under the audit, with logs that replay.
+//! Scrubs of a live disk beside clients, with unreadable sectors. The disk may fail, stop or be replaced by another
+//! one. All runs are audited, and their logs replay.
 
 #![allow(
     clippy::disallowed_types,
@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The extents of what a log says was joined.
+/// Number of joins in a log.
 fn joined(log: &str) -> usize {
     log.matches("\nJ ").count()
 }
@@ -227,7 +227,7 @@ fn a_scrub_rests_goes_on_and_ends_as_it_is_told() {
     rig.wait(|status| status.left < 2_000);
     rig.scrubs.pause().expect("under way");
     rig.wait(|status| status.state == ScrubState::Paused);
-    // What was under way may end.
+    // Reads under way may end.
     sleep(Duration::from_millis(60));
     let left = rig.status().left;
     sleep(Duration::from_millis(100));
@@ -309,7 +309,7 @@ fn one_that_rests_rests_also_after_a_restart() {
     rig.wait(|status| status.left < 2_000);
     rig.scrubs.pause().expect("under way");
     rig.wait(|status| status.state == ScrubState::Paused);
-    // What was under way may end.
+    // Reads under way may end.
     sleep(Duration::from_millis(60));
     let left = rig.status().left;
     rig.stop();
@@ -365,7 +365,7 @@ fn the_progress_of_another_disk_is_refused() {
         assert!(rig.scrubs.status().is_none());
         rig.stop();
     }
-    // Nothing of it is lost.
+    // Refusals leave the scrub's file unchanged.
     let rig = Rig::emulated(of);
     rig.scrubs.resume_unfinished().expect("it is there");
     let done = rig.to_the_end();

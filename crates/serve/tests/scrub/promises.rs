@@ -1,4 +1,4 @@
-//! Scrubs with a date, and with a bound of what clients wait for.
+//! Scrubs with a date, and with a bound on the latency of clients.
 
 use crate::common::{request, submit};
 use crate::rig::{Of, Rig, USUAL, soon, unreadable};
@@ -161,7 +161,7 @@ fn where_no_drive_is_believed_in_a_date_that_cannot_hold_is_said_soon_and_what_b
     };
     let rig = Rig::emulated(of);
     rig.begin(&within(1_000));
-    // Without a forecast, the verdict may be that of the date alone.
+    // Without a forecast, the verdict may consider the date alone.
     let late =
         rig.wait(|status| verdict(status) == Verdict::Late && promise(status).ends.is_some());
     assert!(late.left > 0, "{late:?}");
@@ -206,7 +206,7 @@ fn promises_outlive_the_server_and_the_time_goes_on() {
     // It rests still, and the date is over.
     let late = rig.wait(|status| verdict(status) == Verdict::Late);
     assert_eq!(late.state, ScrubState::Paused);
-    // The same promises leave the date where it was.
+    // Repeating a promise does not move its date.
     rig.begin(&both);
     assert_eq!(promise(&rig.status()).promises, before);
     // Another span is another date.
@@ -251,7 +251,7 @@ fn promises_are_made_changed_and_taken_back_while_a_scrub_reads() {
     rig.begin(&within(3_600_000));
     let dated = promise(&rig.status()).promises;
     assert_eq!((dated.p99, dated.date.is_some()), (made.p99, true));
-    // What it knows of the drive it knows at once, and of clients nobody after so short a time.
+    // The scrub knows the drive's values at once, but not the clients' after so short a time.
     rig.wait(|status| promise(status).ends.is_some());
     assert_eq!(verdict(&rig.status()), Verdict::Unknown);
     let refused = rig.scrubs.begin(&within(1_000)).expect_err("refused");
@@ -342,7 +342,7 @@ fn idle_time_begins_as_promises_want_it_unless_it_was_said_when() {
     rig.begin(&within(3_600_000));
     rig.wait(|status| millis(status) == Some(2));
     rig.stop();
-    // A restart knows that nobody has said anything of it.
+    // The file records that the user has given no idle time.
     let rig = Rig::emulated(of);
     rig.scrubs.resume_unfinished().expect("it is there");
     assert_eq!(millis(&rig.status()), Some(2));

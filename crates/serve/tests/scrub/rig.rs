@@ -48,7 +48,7 @@ pub struct Of<'a> {
     pub hook: Option<&'a Hook>,
 }
 
-/// What looks at commands.
+/// Callback for each command.
 pub type Hook = Arc<dyn Fn(&Request<DriveTag>) + Send + Sync>;
 
 pub const USUAL: Of<'static> = Of {
@@ -169,7 +169,7 @@ pub fn unreadable(lba: u64, sectors: u64, retries: u32) -> Control {
     })
 }
 
-/// A drive whose commands somebody sees before it does.
+/// A drive with a callback before each command.
 struct Seen<D>(D, Hook);
 
 impl<D: Device> Device for Seen<D> {

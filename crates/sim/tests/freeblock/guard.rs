@@ -1,4 +1,4 @@
-//! Clients who live by the drive's buffer keep what it serves them.
+//! Clients that depend on the drive's buffer keep their hits.
 
 use super::{shipped, with_its_buffer};
 use headtime_gaps::{FreeblockStats, Hits};
@@ -6,7 +6,7 @@ use headtime_testkit::cases;
 use headtime_units::Bytes;
 use headtime_workload::{ProcessSpec, SizeDistribution};
 
-/// Random reads in a part of the disk, of which the drive keeps a good deal.
+/// Random reads in a part of the disk. The drive's buffer holds a good deal of this part.
 fn near(mib: u64) -> ProcessSpec {
     ProcessSpec {
         size: SizeDistribution::Constant(Bytes(4 << 10)),
@@ -28,10 +28,10 @@ fn clients_that_ask_for_what_lies_near_keep_their_hits() {
         let (share, stats) = left(&near(mib), Hits::Guarded);
         assert!(share > 0.98, "{mib}: {share}, {stats:?}");
         assert!(stats.suspensions() > 2 * stats.gaps, "{mib}: {stats:?}");
-        // What passes directly in front of a request the drive reads anyway.
+        // The drive reads sectors directly in front of a request anyway, so these gap reads remain.
         assert!(stats.with > 0, "{mib}: {stats:?}");
     }
-    // What there is to be lost is a lot.
+    // Without the guard the clients lose many hits.
     let (share, _) = left(&near(300), Hits::Spared);
     assert!(share < 0.9, "{share}");
 }
@@ -71,7 +71,7 @@ fn random_reads_and_writes_have_no_rest() {
     }
 }
 
-/// A drive that has to write a little of what waits in its buffer, again and again, does so between a pick and its request.
+/// A drive that writes back small amounts again and again does so between a gap read and its request.
 #[test]
 #[ignore = "a minute of processor time"]
 fn clients_that_write_keep_their_rate_where_the_drive_writes_back_between_two_reads() {

@@ -1,4 +1,4 @@
-//! Reading in the gaps of what others ask for: what is read, and what the others notice.
+//! Gap reads beside clients: the blocks that a scan reads, and the delay of the clients.
 
 mod guard;
 mod properties;
@@ -37,7 +37,7 @@ fn atlas(firmware_depth: u32) -> Profile {
     changed.expect("it can be")
 }
 
-/// The same, whose seeks and overheads vary.
+/// The Atlas 10K with noise in seeks and overheads.
 fn noisy() -> Profile {
     let changed = atlas(2).with(|spec| {
         spec.noise.seek_sd = Nanos::from_micros(20);
@@ -46,13 +46,13 @@ fn noisy() -> Profile {
     changed.expect("it can be")
 }
 
-/// Blocks that cannot be read are wanted again so often.
+/// Number of times that the scan wants unreadable blocks again.
 const AGAIN: u32 = 2;
 
-/// What became of a scan.
+/// Results of a scan.
 #[derive(Default)]
 struct Read {
-    /// How often each block that was wanted was delivered, by its first sector.
+    /// Number of deliveries of each wanted block, by the block's first sector.
     times: BTreeMap<u64, u32>,
     unreadable: Vec<Lba>,
     wanted_again: u32,
@@ -64,9 +64,9 @@ struct Read {
 struct Counted {
     scan: Freeblock<Arc<Model>>,
     read: Rc<RefCell<Read>>,
-    /// How often more they are.
+    /// Number of times that unreadable blocks may still be wanted again.
     again: u32,
-    /// Whether each request is offered to it; else those are that are chosen ahead.
+    /// True if the engine offers each request to the scan. If false, requests that are chosen ahead are offered.
     offered: Rc<Cell<bool>>,
 }
 
@@ -155,7 +155,7 @@ struct Went {
 
 type Timeline = Vec<Went>;
 
-/// The flushes that have come and are not done, and of the first of them the command that the drive has.
+/// Flushes that have arrived and are not done, and the drive's command of the first flush.
 #[derive(Default)]
 struct Flushes {
     waiting: usize,
@@ -163,7 +163,7 @@ struct Flushes {
 }
 
 impl Flushes {
-    /// Asserts that nothing is read in the background while one waits, but for what goes behind it as a client's.
+    /// Asserts that no gap read is made while a flush waits. Reads that are queued as a client's may still come.
     fn see(&mut self, seen: &Seen<'_>) {
         match seen {
             Seen::Event(Event::Arrived(arrival)) => {
@@ -236,7 +236,8 @@ fn simulate(
     (timeline, read)
 }
 
-/// Blocks that were delivered more than once, or neither delivered nor said to be unreadable. What others have read is theirs.
+/// Blocks that were delivered more than once, or neither delivered nor reported as unreadable. Blocks that clients
+/// have read need no delivery.
 fn wrong(read: &Read, range: Extent, theirs: &BTreeMap<u64, u32>) -> Vec<u64> {
     let unreadable = |sector: u64| read.unreadable.contains(&Lba::new(sector));
     let sectors = range.start.get()..range.end().get();
@@ -255,8 +256,9 @@ fn shipped(drive: &str) -> Profile {
     changed.expect("it can be")
 }
 
-/// Requests of clients that a drive with its buffer on serves in ten seconds for each of so many seeds, alone and beside a scan of the
-/// whole disk. If the clients stay in a range, the scan ends behind four times the range. Also what the scan of the last seed did. A single seed varies by 2 %.
+/// Requests of clients that a drive with its buffer on serves in ten seconds, summed over the seeds: alone, and
+/// beside a scan. The scan takes the whole disk. If the clients stay in a range, the scan ends at four times the
+/// range's end. Returns also the counts of the last seed's scan. A single seed varies by 2 %.
 fn with_its_buffer(
     profile: &Profile,
     scheduler: &str,
@@ -299,7 +301,7 @@ fn with_its_buffer(
     ([counts[0].0, counts[1].0], counts[1].1)
 }
 
-/// Clients that read in order have what the drive reads ahead for them, and those that write have its buffer: they lose little.
+/// Sequential clients hit the drive's read-ahead, and writers hit its write cache. Both lose little.
 #[test]
 fn what_the_buffer_serves_leaves_no_gap() {
     let in_order = ProcessSpec {
@@ -333,7 +335,7 @@ fn what_the_buffer_serves_leaves_no_gap() {
         // Nothing is spared before random reads whose ends are as predicted.
         assert_eq!(stats.suspensions() > 0, suspends, "{text}");
     }
-    // What is to be spared is a lot.
+    // Without the guard clients lose a third.
     let ([alone, beside], stats) = with_its_buffer(
         &shipped("wd5000aaks"),
         "noop",
@@ -379,7 +381,8 @@ fn gaps_rest_where_the_drive_takes_commands_in_another_order() {
     }
 }
 
-/// With more than two commands in the drive nobody knows what a request comes behind, and nothing is read before any.
+/// With more than two commands in the drive the scheduler cannot know which one precedes a request. The scan
+/// therefore reads nothing ahead of requests.
 #[test]
 fn gaps_rest_where_the_drive_gets_more_than_two_commands() {
     let profile = profile::by_name("exos-x18").expect("shipped");
@@ -410,8 +413,8 @@ fn gaps_rest_where_the_drive_gets_more_than_two_commands() {
     }
 }
 
-/// With two commands in the drive, one of them kept for those who are urgent: they wait no longer beside a scan, the others have what they had,
-/// and the scan reads in the gaps of these.
+/// Two commands in the drive, one of them reserved for urgent requests. Beside a scan, urgent requests wait no
+/// longer, others keep their rate, and the scan reads in the gaps of the latter.
 #[test]
 fn urgent_requests_keep_their_tail_and_others_their_share_beside_a_scan() {
     let urgent = ProcessSpec {
@@ -537,8 +540,8 @@ fn without_noise_no_request_is_later_for_what_is_read_before_it() {
     let ratio = ends(&beside) / ends(&alone);
     assert!(ratio < 1.001, "{ratio}");
     let stats = read.borrow().stats;
-    // A third of the time is rotation; some of it is used. No margin is left: a platter followed to some hundred
-    // nanoseconds misses a sector now and then.
+    // A third of the time is rotation, and gap reads use a part. No margin is left: a platter followed to some
+    // hundred nanoseconds misses a sector now and then.
     assert!(stats.before > 1_000 && stats.blocks > 100_000, "{stats:?}");
 }
 
@@ -665,14 +668,14 @@ fn every_block_is_read_once_whatever_fails() {
                 assert!(bad.iter().any(|bad| bad.contains(&sector)), "{sector}");
             }
         } else {
-            // Those on two tracks, too.
+            // The scan also reads blocks that lie on two tracks.
             assert_eq!(read.left, 0, "{stats:?}");
         }
         assert!(stats.with > 0 && stats.before > 0, "{stats:?}");
     }
 }
 
-/// A piece of four blocks fails. A client then reads one of them whole, and another in two parts.
+/// A piece of four blocks fails. A client then reads a block whole, and another in two parts.
 #[test]
 fn blocks_of_a_failed_read_are_all_that_is_left_also_after_clients_have_read_some() {
     let model = Arc::new(Model::new(&atlas(2)));
@@ -715,7 +718,8 @@ fn blocks_of_a_failed_read_are_all_that_is_left_also_after_clients_have_read_som
     assert_eq!(reads(Extent::at(800, 32)), (0, false));
 }
 
-/// The front of a request has more than what is wanted. What cannot be read there need not be that.
+/// The front of a request has more sectors than the wanted one. An unreadable sector there does not make the wanted
+/// block unreadable.
 #[test]
 fn a_block_is_not_unreadable_for_what_is_read_along_with_it() {
     let (wanted, bad) = (Extent::at(100_000, 1), Extent::at(100_004, 1));
@@ -726,7 +730,7 @@ fn a_block_is_not_unreadable_for_what_is_read_along_with_it() {
     // Reads of the eight sectors from 100,016 on, and others.
     workload.processes[0].range = Some((Bytes(100_016 * 512), Bytes(100_024 * 512)));
     let options = FreeblockOptions {
-        // They are hits from the second time on.
+        // The reads are hits from the second time on.
         hits: Hits::Ignored,
         ..FreeblockOptions::default()
     };
@@ -746,8 +750,8 @@ fn a_block_is_not_unreadable_for_what_is_read_along_with_it() {
     assert_eq!(read.times.get(&100_000), Some(&1));
 }
 
-/// A sector that cannot be read can be when it has been written. It is not unreadable then, whether the scan reads it, because it
-/// is wanted again, or somebody else.
+/// An unreadable sector becomes readable once a client has written it. The block then no longer counts as unreadable,
+/// whether the scan or a client reads it.
 #[test]
 fn what_could_not_be_read_is_not_unreadable_when_it_has_been_read() {
     let bad = Extent::at(1_000, 8);
@@ -793,11 +797,11 @@ fn in_the_firmware_more_is_read_than_from_outside() {
     };
     let outside = blocks(Limits::Outside, 1);
     assert!(blocks(Limits::Firmware, 1) > 1.05 * outside);
-    // On a disk of which all is wanted the first pick leaves no time for another.
+    // While all blocks are wanted, the first gap read leaves no time for another.
     assert!(blocks(Limits::Outside, 3) >= outside);
 }
 
-/// What the log has of a run with a scan makes the same run without one.
+/// The log of a run with a scan makes the same run without a scan.
 #[test]
 fn picks_are_in_the_log() {
     let whole = Extent::new(Lba::ZERO, atlas(2).geometry.capacity);

@@ -1,4 +1,4 @@
-//! What holds whoever asks, for what, and of which drive.
+//! Properties of gap reads that hold for all clients, requests and drives.
 
 use super::{Timeline, config, simulate, ten};
 use headtime_disk::profile::{self, Profile, WriteBack};
@@ -25,7 +25,7 @@ fn noisy(name: &str, write_back: bool) -> Profile {
     changed.expect("it can be")
 }
 
-/// What those take that flush, in the mean, and how long all took.
+/// Mean time of flushes, and time at which the last request ended.
 fn of_flushes(timeline: &Timeline) -> [f64; 2] {
     let flushes: Vec<Nanos> = timeline
         .iter()
@@ -38,12 +38,13 @@ fn of_flushes(timeline: &Timeline) -> [f64; 2] {
     [sum / flushes.len() as f64, ended]
 }
 
-/// That nothing is read while one waits [`simulate`] asserts. What was read before it came has no part in how long it takes, either.
+/// [`simulate`] asserts that no gap read is made while a flush waits. Here earlier gap reads must not delay a flush,
+/// either.
 #[test]
 fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
     let all = [
         ("atlas10k", "noop", false, 1.005, 5),
-        // A flush waits for the one that the scheduler puts off longest, which is another one each time.
+        // A flush waits for the request that the scheduler delays longest, and this request differs each time.
         ("atlas10k", "sptf-sw60", false, 1.04, 20),
         ("exos-x18", "sptf-sw60", false, 1.04, 20),
         // Red at 1.018: the drive writes back in another order beside a scan, so that all requests take 1.4 % longer.
@@ -135,7 +136,7 @@ proptest! {
         prop_assert_eq!(read.borrow().stats.blocks, 0);
     }
 
-    /// The assertion is that of [`simulate`].
+    /// [`simulate`] makes the assertion.
     #[test]
     fn nothing_is_read_while_a_flush_waits(
         seed in any::<u64>(),

@@ -1,4 +1,4 @@
-//! What a search finds in a gap, held against all that there is.
+//! Results of gap searches, compared with an exhaustive search.
 
 use super::atlas;
 use headtime_disk::profile::{self, Profile, WriteBack};
@@ -53,8 +53,8 @@ fn search<'a>(model: &'a Model, wanted: &'a Wanted) -> Search<'a, Model> {
     }
 }
 
-/// What a command may be of what passes, with how many wanted blocks it has. Of a read, all that begins where the pass does, up to the last wanted block;
-/// of a write, all wanted blocks side by side.
+/// Possible commands within a pass, each with its number of wanted blocks. A read begins where the pass does and may
+/// end at any wanted block. A write takes adjacent wanted blocks.
 fn commands(wanted: &Wanted, of: Extent, op: Op) -> Vec<(u64, Extent)> {
     let (start, end) = (of.start.get(), of.end().get());
     let begins = match op.is_read() {
@@ -150,8 +150,9 @@ fn most(
     most
 }
 
-/// Holds searches against all that there is: on a drive, for blocks of a size, of which pieces of some lengths are wanted within some
-/// sectors. Returns how often something was found, and how often less than there was.
+/// Compares searches with the exhaustive search on a drive. The wanted blocks are random pieces of limited length
+/// within `reach` sectors. Returns the number of searches with a result, and the number with fewer blocks than
+/// possible.
 fn against_all(
     profile: &Profile,
     op: Op,
@@ -171,7 +172,7 @@ fn against_all(
             let start = around + random.next_u64() % reach;
             wanted.add(&model, Extent::at(start, random.next_u64() % longest));
         }
-        // Some of it has been read since.
+        // Some wanted blocks have been read since.
         for _ in 0..pieces / 4 {
             let start = around + random.next_u64() % reach;
             wanted.take(&model, Extent::at(start, random.next_u64() % longest));
@@ -195,7 +196,7 @@ fn against_all(
         assert!(got + 2 >= most, "{got} of {most} after {steps}: {gap:?}");
         less += u32::from(got < most);
         found += u32::from(got > 0);
-        // Who may take no step finds nothing, and who may take some finds no more than is there.
+        // A search without steps returns only reads directly at the request.
         assert!(
             search
                 .find(&gap, 0)
@@ -256,7 +257,8 @@ fn a_search_for_what_to_write_finds_the_most_there_is_and_touches_nothing_else()
     }
 }
 
-/// A search may end at any step, and has the best so far: more steps find no less, and what they find is in time, too.
+/// A search may end at any step and returns its best result so far. More steps find no fewer blocks, and every result
+/// is in time.
 #[test]
 fn a_search_that_is_cut_short_has_the_best_so_far() {
     let model = Model::new(&atlas(2));
@@ -398,7 +400,8 @@ fn there_is_no_gap_before_a_write_that_ends_in_the_drives_buffer() {
     assert!(found[0] > 20 && found[1] == 0, "{found:?}");
 }
 
-/// A pick's share of its track, in thousandths, with what it counts that nothing else is wanted there.
+/// A gap read's share of its track, in thousandths. A gap read that takes the last wanted blocks of the track gets 20
+/// more.
 fn share(model: &Model, wanted: &Wanted, pick: Pick) -> u64 {
     let track = model.track(model.start(pick.extent));
     let whole = model.addresses(track).len.get();
@@ -505,7 +508,7 @@ fn the_firmware_reads_on_both_sides_of_the_end_of_a_track_and_the_request_is_not
     assert!(gained > 15, "{gained}");
 }
 
-/// A Cheetah 18LP of which a sector is on a spare place elsewhere.
+/// A Cheetah 18LP with one sector on a spare place elsewhere.
 fn worn(sector: Lba) -> Profile {
     let shipped = profile::by_name("cheetah18lp").expect("shipped");
     let layout = Layout::new(&shipped);
@@ -517,7 +520,7 @@ fn worn(sector: Lba) -> Profile {
     changed.expect("the place is free")
 }
 
-/// A run of blocks that begins at a remapped one is not counted otherwise than one that begins before it.
+/// A run of blocks that begins at a remapped block counts as a run that begins earlier.
 #[test]
 fn a_remapped_block_counts_alike_however_it_is_added_and_taken() {
     let sector = Lba::new(100_000);

@@ -7,7 +7,7 @@ use headtime_workload::{NewRequest, Source};
 pub struct Scripted<'a> {
     requests: &'a [NewRequest],
     next: usize,
-    /// The cookies of those that have ended, in that order.
+    /// Cookies of the requests that have ended, in order of their ends.
     pub ended: Vec<u64>,
 }
 

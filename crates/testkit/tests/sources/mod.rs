@@ -1,4 +1,4 @@
-//! The sources of the crates as text, so that a check sees every feature. Tests in them are left out.
+//! Sources of the crates as text, so that a check sees every feature. Tests in the sources are left out.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ pub type Name = Vec<String>;
 /// Reads a module's file: `dir` is the folder of its children, and of a file `name.rs` in it.
 type Read<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What a check finds in each library of the workspace, with the name of the library.
+/// Findings of a check in each library of the workspace, each with the name of the library.
 pub fn in_each_crate<T>(check: impl Fn(Vec<(Name, Vec<Item>)>) -> Vec<T>) -> Vec<(String, T)> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let (mut found, mut count) = (Vec::new(), 0);
@@ -63,7 +63,7 @@ fn parse(text: &str) -> Vec<Item> {
         .items
 }
 
-/// Returns true if the item is there in tests alone.
+/// Returns true if the item exists in tests only.
 pub fn is_test(item: &Item) -> bool {
     let attributes: &[Attribute] = match item {
         Item::Mod(item) => &item.attrs,

@@ -24,9 +24,9 @@ fn high(id: u64, start: u64) -> Arrival {
 enum Move {
     Arrive(Op, u64, u64, bool),
     Complete(prop::sample::Index),
-    /// Of the first lane into the second, or the other way round.
+    /// Drains the first lane into the second if true, else the second into the first.
     Drain(bool),
-    /// To a gate with ranks, or one with windows.
+    /// Swaps to a gate with ranks if true, else to a gate with windows.
     Gate(bool),
 }
 
@@ -43,7 +43,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 proptest! {
-    /// The audit looks on: parts stay in one lane, and whatever a higher rank waits for has that rank.
+    /// Under the audit, parts stay in one lane, and requests that a higher rank waits for have that rank.
     #[test]
     fn lanes_that_are_drained_and_gates_that_are_swapped_break_no_promise(
         moves in moves(),
@@ -107,7 +107,7 @@ fn starts(engine: &mut Engine, now: Time, in_drive: &mut Vec<DriveTag>) -> Vec<u
 /// After all of [`busy`].
 const LATER: Time = Time::from_nanos(9);
 
-/// An engine of two ranks with a command in the drive, and those that wait.
+/// An engine of two ranks with a command in the drive and waiting requests.
 fn busy() -> (Engine, Vec<DriveTag>) {
     let gate = Box::new(AgedRanks::new(2, 100));
     let mut engine = Engine::with_gate(config(2), gate, schedulers(2)).unwrap();
@@ -204,7 +204,7 @@ fn a_lane_gets_another_scheduler_and_the_others_keep_theirs() {
     assert_eq!(rest(engine, in_drive), [400, 100, 300]);
 }
 
-/// The new one has the even and the odd programs in lanes, whatever their rank.
+/// The new gate has the even and the odd programs in lanes, for all ranks.
 #[test]
 fn a_gate_takes_over_with_everything_that_waits() {
     let (mut engine, in_drive) = busy();

@@ -32,7 +32,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..120)
 }
 
-/// What a request must wait for, by the plain rule, and whether that could go.
+/// A plain model of dependencies. It finds the requests that a request waits for, and those that could go.
 struct Model {
     /// In order of arrival.
     pending: Vec<Arrival>,
@@ -45,7 +45,7 @@ impl Model {
             || (later.op.changes() || earlier.op.changes()) && later.extent.overlaps(earlier.extent)
     }
 
-    /// Those that could go now, and for which one of the high rank waits, itself among them.
+    /// Requests that could go now and that a request of the high rank waits for, or that have the high rank.
     fn due(&self, sent: &[Sent]) -> Vec<RequestId> {
         let there = |id| sent.iter().any(|sent| sent.parts.contains(&id));
         let mut needed = vec![false; self.pending.len()];
@@ -66,7 +66,7 @@ impl Model {
 
 /// Runs the steps, and says which requests waited behind refused ones of a lower rank.
 fn run(inherits: bool, config: Config, steps: &[Step]) -> Vec<RequestId> {
-    // As many as the gate may be told to let through.
+    // The gate starts with a depth of three. Orders set two to five.
     let mut gate = AgedRanks::new(3, 4);
     gate.inherits = inherits;
     let mut rig = Rig::new(config, gate.clone());
@@ -134,8 +134,8 @@ proptest! {
     }
 }
 
-/// Low requests have all tags but the reserved one; the next of them waits for the gate, and one of the high rank
-/// for that one.
+/// Low requests have all tags except the reserved one. The next low request waits for the gate, and a request of the
+/// high rank waits for this one.
 fn behind_a_refused_one(op: Op) -> Vec<Step> {
     let mut steps: Vec<Step> = (0..3)
         .map(|n| Step::Arrive(Op::Read, 100 * n, 8, false))

@@ -10,7 +10,7 @@ use headtime_testkit::Scrub;
 use headtime_units::{Extent, Nanos, Sectors};
 use proptest::prelude::*;
 
-/// Chooses one request ahead, so that there is always one to join.
+/// A rig that chooses a request ahead, so that jobs always have a request to join.
 fn ahead() -> Rig<FixedDepth> {
     let config = Config {
         commit_ahead: true,
@@ -130,7 +130,7 @@ fn a_log_in_which_a_request_joins_nothing_is_refused() {
     );
 }
 
-/// The background's sectors cannot be read: whoever is waited for must not pay for that.
+/// The job's sectors cannot be read. The foreground request must not fail for that.
 #[test]
 fn after_an_error_the_foreground_goes_again_alone_and_first() {
     let mut rig = ahead();

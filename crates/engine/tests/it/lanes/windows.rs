@@ -15,7 +15,8 @@ fn of(program: u16, id: u64) -> Arrival {
     new
 }
 
-/// Two programs ask for `many` at a time, and a command takes 7 ms. What went when, for so long.
+/// Serves two programs with `many` requests outstanding each, at 7 ms a command. Returns programs and times of the
+/// commands.
 fn run(gate: Windows, many: [u64; 2], until: Time) -> Vec<(u16, Time)> {
     let mut rig = Rig::new(config(2), gate);
     let mut ids = 0..;
@@ -53,7 +54,7 @@ fn run(gate: Windows, many: [u64; 2], until: Time) -> Vec<(u16, Time)> {
     }
 }
 
-/// Those that went outside of their program's window, and the edges at which nobody was there.
+/// Commands outside of their program's window, and edges without a command.
 fn wrong(sent: &[(u16, Time)], edges: u64) -> Vec<(u16, Time)> {
     let mut wrong: Vec<(u16, Time)> = sent
         .iter()
@@ -72,7 +73,7 @@ fn wrong(sent: &[(u16, Time)], edges: u64) -> Vec<(u16, Time)> {
 
 #[test]
 fn edges_of_windows_are_exact() {
-    // One of them asks for so little that the drive is free at the edge; the other has more than it takes.
+    // The programs have so few requests that the drive is free at each edge.
     let sent = run(Windows::new(2, SPAN), [1, 1], at(1000));
     assert_eq!(wrong(&sent, 10), []);
     // A command that began in the window may end in the next one: the drive is full at the edge.
@@ -115,10 +116,10 @@ fn a_drive_that_is_free_at_an_edge_gets_the_next_command_in_that_nanosecond() {
     }
 }
 
-/// Whose program a command is, and when it went.
+/// Program of a command, and its time.
 type Went = (u16, Time);
 
-/// The edges at which nobody was there and what went, with windows that begin at `from` with this program's.
+/// Edges without a command, and all commands. The windows begin at `from` with this program's.
 fn missed(program: u8, from: Time) -> (Vec<Went>, Vec<Went>) {
     let mut gate = Windows::new(2, SPAN);
     gate.told(
@@ -141,13 +142,13 @@ fn windows_that_are_off_by_a_nanosecond_miss_every_edge_and_exact_ones_none() {
         (1..10).map(edge).collect()
     };
     assert_eq!(missed(0, Time::ZERO).0, []);
-    // They are late by just that: whoever is missed at an edge is there in the next nanosecond.
+    // The windows are late by a nanosecond: each command that misses an edge goes in the next nanosecond.
     let (late, sent) = missed(0, Time::ZERO + nano);
     assert_eq!(late, edges(|edge, _| edge));
     for there in edges(|edge, nano| edge + nano) {
         assert!(sent.contains(&there), "{there:?}");
     }
-    // Whoever is early goes in the other's window, also before the tenth edge, at which the run ends.
+    // Early windows let commands go in the other program's window, also before the tenth edge, at which the run ends.
     let (early, _) = missed(1, Time::ZERO + SPAN - nano);
     let mut expected = edges(|edge, nano| edge - nano);
     expected.push((0, at(1000) - nano));
@@ -163,7 +164,7 @@ fn a_wait_that_ends_while_the_gate_holds_wakes_the_engine_once() {
     let gate = Windows::new(2, SPAN);
     let engine = Engine::with_gate(config(2), Box::new(gate.clone()), schedulers.collect());
     let mut rig = Rig::around(engine.expect("in range"), gate);
-    // A stream, and behind it one that is far away.
+    // A stream, and after it a far request.
     for (id, start) in [(0, 0), (1, 8), (2, 5000)] {
         let new = arrival(id, Op::Read, start, 8, 0);
         if id == 2 {

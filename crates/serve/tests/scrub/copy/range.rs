@@ -33,7 +33,7 @@ fn an_image_of_a_part_has_its_bytes_alone_and_nothing_is_read_beside_its_blocks(
             rig.write(page * 8, (page % 250) as u8 + 1);
         }
         rig.begin(&place.ask_for(&part));
-        // Beside it, which is nobody's concern.
+        // Writes outside the part do not matter.
         rig.write(0, 251);
         rig.write(SECTORS - 8, 252);
         let done = rig.to_the_end();
@@ -75,7 +75,7 @@ fn what_is_written_at_the_edges_of_a_part_is_in_its_image_up_to_one_write_and_no
     let edges = [first, end];
     let edges = edges.into_iter().flat_map(|edge| edge - 3..edge + 3);
     let inside = (first..end).step_by(97);
-    // What is beside it is written to all the time, too, and keeps the copy from nothing.
+    // Writes outside the part go on all the time, too, and do not delay the copy.
     let beside = [0, 7, 300, 1700, Writer::PLACES - 1];
     each_until_some_is_copied_again(&[1, 8], |most| {
         let place = Place::new();
@@ -118,7 +118,7 @@ fn a_copy_of_a_part_is_gone_on_with_by_its_range_alone_and_another_is_refused_an
             sole_writer,
             ..place.of()
         });
-        // One of all of it, one that begins elsewhere in the same block, and one that ends there.
+        // Other ranges: the whole disk, another beginning in the same block, and another end in the same block.
         for other in [
             None,
             Some((part.start + 1, part.end)),
@@ -132,10 +132,10 @@ fn a_copy_of_a_part_is_gone_on_with_by_its_range_alone_and_another_is_refused_an
             let has = "an unfinished scrub has another range, 1028KiB-7341032";
             assert!(refused.starts_with(has), "{refused}");
         }
-        // At both edges, one half of it beside the part.
+        // Writes at both edges. Each lies half outside the part.
         rig.write(part.start / 512 - 4, 9);
         rig.write(part.end / 512 - 4, 10);
-        // The same range, in blocks that the first one has: nobody has to say which.
+        // The same range continues with the first scrub's block size, which needs not be given.
         rig.begin(&place.ask_for(&part));
         let done = rig.to_the_end();
         let read = done.in_idle_time + done.outright + done.in_gaps;
@@ -146,7 +146,7 @@ fn a_copy_of_a_part_is_gone_on_with_by_its_range_alone_and_another_is_refused_an
         assert_eq!(done.blocks, (7 << 20) / 4096 + 1 - 257);
         rig.stop();
         place.is_the_part_but_for(part.clone(), &[]);
-        // One that is over is not in the way of another part, in another file.
+        // A finished copy permits a copy of another part in another file.
         let rig = place.server(place.of());
         rig.begin(&ScrubAsk {
             copy: Some(place.folder.join("other")),
@@ -185,7 +185,7 @@ fn a_part_that_is_not_the_one_that_was_copied_is_not_taken_for_it() {
             "0B-4KiB are copied, and 1MiB-7MiB read",
         ),
         ("disk0.scrub", "[4096,4096]", "`copy_bytes` is"),
-        // Another part as long: what is in it cannot be told from what is to be there, and is copied anew.
+        // Another part of the same length. The image's contents cannot be trusted and are copied anew.
         ("disk0.copy", "[0,6291456]", ""),
         ("disk0.copy", "[0,1]", ""),
     ] {
