@@ -55,9 +55,9 @@ fn parts_of_a_disk_are_served_logged_and_scrubbed_as_the_disk() {
     assert_eq!(second.ask(Ask::Read, 4096, &mut data).unwrap(), 0);
     assert_eq!(data, [5; 4096]);
     assert_eq!(server.terminate(), Some(0));
-    // The write is at sector 2056 of the disk, by process 0 and program 0, of export 1.
+    // The write is at sector 2056 of the disk, by client 2 as process and program 0, of export 1.
     let log = fs::read_to_string(server.path("events.log")).unwrap();
-    assert!(log.contains(" W 2056 8 0 0 0 1 1\n"), "{log}");
+    assert!(log.contains(" W 2056 8 0 2 0 1 1\n"), "{log}");
     let output = run(&server.directory, &["sim", "replay-log", "events.log"]);
     assert!(output.status.success(), "{output:?}");
 }
@@ -89,6 +89,29 @@ fn a_range_that_the_disk_does_not_have_is_refused_by_check_and_start() {
             assert_eq!((output.status.code(), found), (Some(3), &*expected));
             assert!(!store.exists());
         }
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn a_share_that_cannot_be_is_refused_with_its_line() {
+    let directory = scratch("no-share");
+    for (key, error) in [
+        (
+            "share = 0",
+            "share: 0 is out of range; allowed is 1 to 1000",
+        ),
+        (
+            "share_by = \"user\"",
+            "share_by: \"user\": unknown; allowed are export, peer, none",
+        ),
+    ] {
+        let config = CONFIG.replacen("name = \"all\"", &format!("name = \"all\"\n{key}"), 1);
+        fs::write(directory.join("serve.toml"), config).unwrap();
+        let output = run(&directory, &["serve", "serve.toml", "--check"]);
+        let found = String::from_utf8(output.stderr).unwrap();
+        let expected = format!("error: serve.toml:17: disk[0].export[2].{error}\n");
+        assert_eq!((output.status.code(), found), (Some(3), expected));
     }
     fs::remove_dir_all(&directory).unwrap();
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// Requests in the engine, as the time in which the disk serves them. A client with one request waits for others about
 /// this long, where the scheduler serves in order of arrival. A longer time leaves schedulers more to choose from.
-const WAIT: Nanos = Nanos::from_millis(500);
+const WAIT: Nanos = Nanos::from_millis(250);
 
 /// Requests that wait here at most. With more, the queue is not read, and clients have to wait there.
 const WAITING_MAX: usize = 4096;

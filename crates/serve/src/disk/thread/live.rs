@@ -382,6 +382,13 @@ impl Live {
         }
     }
 
+    /// Notes the result of the flush that ends the disk.
+    fn note_last_flush(&mut self, cookie: u64, result: Result<(), Failure>) {
+        if self.last_flush.is_none() && self.stopping && cookie == LAST_FLUSH {
+            self.last_flush = Some(result);
+        }
+    }
+
     /// Returns true if all changes that have come back are on the medium, so that a flush has nothing to do.
     fn is_clean(&mut self) -> bool {
         // A flush of a volume concerns some members alone.
@@ -616,6 +623,7 @@ impl World for Live {
         if op == Op::Flush && refused.is_none() && self.is_clean() {
             self.give_share_back(share);
             let result = Ok(());
+            self.note_last_flush(cookie, result);
             self.reply(
                 &to,
                 Completion {
@@ -811,9 +819,7 @@ impl World for Live {
                 data: pending.data.unwrap_or_default(),
             },
         );
-        if self.last_flush.is_none() && self.stopping && pending.cookie == LAST_FLUSH {
-            self.last_flush = Some(result);
-        }
+        self.note_last_flush(pending.cookie, result);
         Ok(())
     }
 
