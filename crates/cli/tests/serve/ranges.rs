@@ -103,7 +103,7 @@ fn a_share_that_cannot_be_is_refused_with_its_line() {
         ),
         (
             "share_by = \"user\"",
-            "share_by: \"user\": unknown; allowed are export, peer, none",
+            "share_by: \"user\" is not allowed; allowed are \"export\", \"peer\", \"none\"",
         ),
     ] {
         let config = CONFIG.replacen("name = \"all\"", &format!("name = \"all\"\n{key}"), 1);
