@@ -190,9 +190,7 @@ fn of_programs(programs: &[Value]) -> Vec<TableColumn> {
 
 /// A word of the server, on one line; empty if absent.
 fn word(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(String::new, |text| one_line(text))
+    value.as_str().map_or_else(String::new, one_line)
 }
 
 fn yes(value: &Value) -> String {
