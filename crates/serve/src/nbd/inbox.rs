@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Instant;
 
 /// Completions of one connection, and the means to wake the connection's task.
 ///
@@ -24,6 +25,8 @@ pub(super) struct Inbox {
     overflown: AtomicBool,
     /// True if the connection has ended.
     gone: AtomicBool,
+    /// Time since which the connection has waited without an unanswered request.
+    idle: Mutex<Option<Instant>>,
     /// Bytes to give back when the inbox is dropped. The disk retains the inbox as long as it has requests of the connection.
     left: Mutex<Option<Left>>,
 }
@@ -53,6 +56,7 @@ impl Inbox {
             turn: AtomicBool::new(false),
             overflown: AtomicBool::new(false),
             gone: AtomicBool::new(false),
+            idle: Mutex::new(None),
             left: Mutex::new(None),
         }
     }
@@ -63,6 +67,23 @@ impl Inbox {
         self.gone.store(true, Ordering::Relaxed);
         let budget = Arc::clone(budget);
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, budget });
+    }
+
+    /// Notes that the connection waits, and whether all requests are answered.
+    pub(super) fn waits(&self, is_idle: bool) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        *idle = is_idle.then(|| idle.unwrap_or_else(Instant::now));
+    }
+
+    /// Notes that the connection has something to do.
+    pub(super) fn works(&self) {
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Time since which the connection is idle.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let idle = *self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.filter(|_| !self.is_draining())
     }
 
     pub(super) fn pop(&self) -> Option<Completion> {

@@ -7,6 +7,7 @@ use super::negotiation::negotiate;
 use super::session::{Session, SessionError, Share, Terms};
 use crate::disk::Export;
 use crate::listen::{self, ACCEPT_AGAIN, Bound, Listen, Stream};
+use crate::request::Completer as _;
 use std::collections::BTreeSet;
 use std::future::Future;
 use std::io;
@@ -19,8 +20,11 @@ use tokio::task::JoinSet;
 /// Limits of a server for its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most connections at a time, 1 or more. Further connections are closed at once. 128 by default.
+    /// Most connections at a time of each kind of socket, 1 or more. A further one is closed at once, unless another is idle. 128 by
+    /// default.
     pub connections: usize,
+    /// Time without an unanswered request after which a connection may be closed for another one. 10 s by default.
+    pub idle: Duration,
     /// Most unanswered requests of one connection, 1 or more. Beyond them, the server does not read the socket. 256 by default.
     pub requests: usize,
     /// Most bytes of one connection's unanswered requests; a single request may have more. 64 MiB by default.
@@ -41,6 +45,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections: 128,
+            idle: Duration::from_secs(10),
             requests: 256,
             bytes: 64 << 20,
             max_bytes: 256 << 20,
@@ -97,6 +102,9 @@ impl Counts {
     }
 }
 
+/// Kind of socket: a file or an address. Each has connections of its own.
+type Kind = std::mem::Discriminant<Stream>;
+
 /// State that all connections share.
 #[derive(Debug)]
 struct Common {
@@ -106,8 +114,8 @@ struct Common {
     counts: Arc<Counts>,
     /// Bytes of unanswered requests.
     budget: Arc<Budget>,
-    /// Inboxes of the connections, for the order to end.
-    inboxes: Mutex<Vec<Weak<Inbox>>>,
+    /// Inboxes of the connections by kind of socket, for the order to end.
+    inboxes: Mutex<Vec<(Kind, Weak<Inbox>)>>,
 }
 
 /// Server of several exports on several sockets.
@@ -213,22 +221,51 @@ type Ended = Result<(), SessionError>;
 impl Common {
     fn accepted(self: &Arc<Self>, stream: Stream, tasks: &mut JoinSet<Ended>) {
         self.counts.connections.fetch_add(1, Ordering::Relaxed);
-        if tasks.len() >= self.limits.connections {
+        let kind = std::mem::discriminant(&stream);
+        if !self.has_room(kind) {
             self.counts.turned_away.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
-                "a connection was turned away: there are {} already",
-                tasks.len()
+                "a connection was turned away: there are {} already, none of them idle",
+                self.limits.connections
             );
             return;
         }
         self.counts.connected.fetch_add(1, Ordering::Relaxed);
         let inbox = Arc::new(Inbox::new(self.limits.requests));
-        {
-            let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
-            inboxes.retain(|inbox| inbox.strong_count() > 0);
-            inboxes.push(Arc::downgrade(&inbox));
-        }
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.push((kind, Arc::downgrade(&inbox)));
+        drop(inboxes);
         tasks.spawn(Arc::clone(self).serve(stream, inbox));
+    }
+
+    /// True if another connection of this kind of socket may come. At the limit the connection that was idle for longest is
+    /// closed, so that idle clients lock nobody out.
+    fn has_room(&self, kind: Kind) -> bool {
+        let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        inboxes.retain(|(_, inbox)| inbox.strong_count() > 0);
+        let of_kind = inboxes.iter().filter(|(of, _)| *of == kind);
+        let present: Vec<_> = of_kind
+            .filter_map(|(_, inbox)| inbox.upgrade())
+            .filter(|inbox| !inbox.is_draining() && !inbox.is_gone())
+            .collect();
+        if present.len() < self.limits.connections {
+            return true;
+        }
+        let idle = present
+            .iter()
+            .filter_map(|inbox| Some((inbox.idle_since()?, inbox)));
+        match idle.min_by_key(|(since, _)| *since) {
+            Some((since, inbox)) if since.elapsed() >= self.limits.idle => {
+                tracing::warn!(
+                    "a connection that was idle for {:.0} s was closed for another one: there are {}",
+                    since.elapsed().as_secs_f64(),
+                    present.len()
+                );
+                inbox.drain();
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Offers for a client that connects now. If a write to a disk has failed and the disk takes no more writes, its export is read-only
@@ -289,7 +326,7 @@ impl Common {
     async fn drain(&self, mut tasks: JoinSet<Ended>) {
         let inboxes =
             std::mem::take(&mut *self.inboxes.lock().unwrap_or_else(PoisonError::into_inner));
-        for inbox in inboxes.iter().filter_map(Weak::upgrade) {
+        for inbox in inboxes.iter().filter_map(|(_, inbox)| inbox.upgrade()) {
             inbox.drain();
         }
         let all_end = async {

@@ -242,8 +242,12 @@ impl Session {
             if !self.reading && !self.held && self.unanswered == self.incomplete() {
                 return Ok(());
             }
-            if !progress {
-                poll_fn(|cx| self.wait(cx)).await?;
+            match progress {
+                true => self.terms.inbox.works(),
+                false => {
+                    self.terms.inbox.waits(self.unanswered == 0);
+                    poll_fn(|cx| self.wait(cx)).await?;
+                }
             }
             rounds += 1;
             if rounds % ROUNDS_AT_A_TIME == 0 {

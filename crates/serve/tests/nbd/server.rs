@@ -172,6 +172,30 @@ fn connections_are_limited() {
 }
 
 #[test]
+fn at_the_limit_the_connection_that_was_idle_for_longest_is_closed() {
+    let fixture = limited(Limits {
+        connections: 2,
+        idle: Duration::from_millis(1),
+        ..Limits::default()
+    });
+    let mut one = Client::connect(&fixture.path(), "disk");
+    let mut two = Client::connect(&fixture.path(), "disk");
+    one.pread(0, 512);
+    two.pread(0, 512);
+    // The second one is busy, the first one idle.
+    fixture.memory.hold();
+    two.request(command::READ, 0, 0, 512, b"");
+    fixture.memory.wait_for(3);
+    std::thread::sleep(Duration::from_millis(20));
+    let mut three = Client::connect(&fixture.path(), "disk");
+    assert!(one.is_closed());
+    fixture.memory.release();
+    assert_eq!(two.reply(512).error, 0);
+    three.pread(0, 512);
+    assert_eq!(fixture.counts.turned_away(), 0);
+}
+
+#[test]
 fn a_handshake_takes_no_longer_than_it_may() {
     let fixture = limited(Limits {
         handshake: Duration::from_secs(1),
