@@ -7,6 +7,7 @@ use headtime_cli::live::messages;
 use headtime_lab::fault::Fault;
 use headtime_lab::output::Terminal;
 use headtime_linux::shown::one_line;
+use rustix::termios::tcgetwinsize;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -41,8 +42,10 @@ fn main() -> ExitCode {
     };
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let width = tcgetwinsize(&stdout).ok().map(|size| size.ws_col.into());
     let terminal = Terminal {
         colour: stdout.is_terminal() && !plain,
+        width: width.filter(|width| *width > 0),
     };
     let progress = stderr.is_terminal();
     let colour_errors = progress && !plain;

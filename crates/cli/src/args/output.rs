@@ -24,6 +24,12 @@ pub struct OutputOptions {
     /// JSON has all results, also apart for each origin of requests. CSV has a line for each run.
     #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub format: Format,
+    /// Show all columns of a table, however narrow the terminal is
+    ///
+    /// By default columns at the right that do not fit are left out, and the last line names them. Output to a file or a pipe has all
+    /// columns.
+    #[arg(long)]
+    pub wide: bool,
     /// Draw a picture: head position, response times and head time
     ///
     /// The picture shows the first eight runs. FILE.html is a page with the picture and the table.

@@ -15,6 +15,9 @@ pub struct SweepArgs {
     /// Scenario; by default the built-in scenario
     #[arg(value_name = "SCENARIO.toml")]
     pub scenario: Option<PathBuf>,
+    /// Show all columns of the table, however narrow the terminal is
+    #[arg(long)]
+    pub wide: bool,
     /// Sweep a key over a list, in place of its values in the file; can be repeated
     ///
     /// The list is separated by commas, as in engine.depth=1,4,16, or in brackets as in TOML. Keys vary in the order of

@@ -105,7 +105,7 @@ pub(super) fn compare(
     }
     let text = match options.format {
         Format::Json => json_text(&report),
-        Format::Table => text::text(&report, context.terminal),
+        Format::Table => text::text(&report, context.terminal.as_wide(options.wide)),
         Format::Csv => text::csv(&report),
     };
     let written = context.out.write_all(text.as_bytes());

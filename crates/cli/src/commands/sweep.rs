@@ -106,7 +106,8 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     for journal in journal.into_iter().chain(second) {
         journal.remove()?;
     }
-    let printed = context.print(&render(targets.standard, context.terminal));
+    let terminal = context.terminal.as_wide(args.wide);
+    let printed = context.print(&render(targets.standard, terminal));
     let of_again = again.as_ref().map_or(0, |(_, results)| results.failed());
     match results.failed() + of_again {
         0 => printed?,

@@ -10,7 +10,7 @@ use std::io::Write;
 
 pub use csv::{escaped, line};
 pub use equal::{Served, reasons};
-pub use table::{TableColumn, Terminal, measured, places, table};
+pub use table::{TableColumn, Terminal, measured, places, table, table_that_fits};
 
 /// Writes anything as JSON, with a line end.
 ///

@@ -7,6 +7,16 @@
 pub struct Terminal {
     /// True for colours and bold letters.
     pub colour: bool,
+    /// Characters of a line. `None` if lines may have any length, as in a file or a pipe.
+    pub width: Option<usize>,
+}
+
+impl Terminal {
+    /// The terminal without a bound on the length of lines, if `wide`.
+    pub fn as_wide(self, wide: bool) -> Terminal {
+        let width = self.width.filter(|_| !wide);
+        Terminal { width, ..self }
+    }
 }
 
 /// Side on which a column is flush.
@@ -74,6 +84,38 @@ impl TableColumn {
 /// Blanks between columns; groups stand further apart.
 const GAP: usize = 2;
 const GROUP_GAP: usize = 4;
+
+/// As [`table`], without columns at the right that do not fit into the terminal's width. The last line says which columns
+/// are left out.
+pub fn table_that_fits(columns: &[TableColumn], terminal: Terminal) -> String {
+    let whole = table(columns, terminal);
+    let Some(width) = terminal.width else {
+        return whole;
+    };
+    let plain = Terminal {
+        colour: false,
+        ..terminal
+    };
+    let fits = |count: &usize| {
+        let text = table(&columns[..*count], plain);
+        text.lines().all(|line| line.chars().count() <= width)
+    };
+    // A name and two values are shown however narrow the terminal is.
+    let least = columns.len().min(3);
+    let shown = (least..=columns.len()).rev().find(fits).unwrap_or(least);
+    if shown == columns.len() {
+        return whole;
+    }
+    let left_out: Vec<&str> = columns[shown..]
+        .iter()
+        .map(|column| column.heading.as_str())
+        .collect();
+    let text = table(&columns[..shown], terminal);
+    format!(
+        "{text}Left out for the width of the terminal (--wide shows all): {}\n",
+        left_out.join(", ")
+    )
+}
 
 /// Sets columns side by side, without trailing blanks.
 pub fn table(columns: &[TableColumn], terminal: Terminal) -> String {
@@ -172,7 +214,13 @@ a           1   1.5                7
 longer    200  2.25                8
 ";
         assert_eq!(plain, expected);
-        let colour = table(&columns[..1], Terminal { colour: true });
+        let colour = table(
+            &columns[..1],
+            Terminal {
+                colour: true,
+                width: None,
+            },
+        );
         assert_eq!(colour, "\u{1b}[1mname\u{1b}[0m\na\nlonger\n");
     }
 
@@ -187,5 +235,29 @@ longer    200  2.25                8
         ] {
             assert_eq!(places(values.iter().copied()), expected, "{values:?}");
         }
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_named() {
+        let cells = |one: &str, other: &str| [one, other].map(str::to_owned).into_iter();
+        let numbers = |name| TableColumn::numbers(name, cells("1", "22"));
+        let mut columns = vec![TableColumn::words("scheduler", cells("noop", "stream"))];
+        columns.extend(["IOPS", "MB/s", "mean", "p99"].map(numbers));
+        let text = |width| {
+            let terminal = Terminal {
+                width,
+                ..Terminal::default()
+            };
+            table_that_fits(&columns, terminal)
+        };
+        assert_eq!(text(None), text(Some(38)));
+        let narrow = text(Some(28));
+        assert!(
+            narrow.starts_with("scheduler  IOPS  MB/s  mean\n"),
+            "{narrow}"
+        );
+        assert!(narrow.ends_with(": p99\n"), "{narrow}");
+        let least = text(Some(1));
+        assert!(least.starts_with("scheduler  IOPS  MB/s\n"), "{least}");
     }
 }

@@ -4,7 +4,9 @@ use super::catalogue::{Measure, ci95, column, columns};
 use super::field::Field;
 use super::row::Row;
 use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, ProgramRun, Report, Run};
-use crate::output::{Served, TableColumn, Terminal, line, measured, places, reasons, table};
+use crate::output::{
+    Served, TableColumn, Terminal, line, measured, places, reasons, table_that_fits,
+};
 use crate::scenario::{Header, short};
 use headtime_config::Value;
 use headtime_disk::Part;
@@ -50,7 +52,7 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     text.push_str(&shared.join(", "));
     text.push_str("\n\n");
     let columns: Vec<TableColumn> = options.into_iter().chain(measured_columns(runs)).collect();
-    text.push_str(&table(&columns, terminal));
+    text.push_str(&table_that_fits(&columns, terminal));
     let shown = columns
         .iter()
         .filter(|column| column.heading != "scheduler");
@@ -65,16 +67,16 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     }
     if let Some(members) = members(runs) {
         text.push('\n');
-        text.push_str(&table(&members, terminal));
+        text.push_str(&table_that_fits(&members, terminal));
     }
     let names = by_name(runs);
     if let Some(programs) = programs(runs).filter(|_| names.is_none()) {
         text.push('\n');
-        text.push_str(&table(&programs, terminal));
+        text.push_str(&table_that_fits(&programs, terminal));
     }
     if let Some((names, left_out)) = names {
         text.push('\n');
-        text.push_str(&table(&names, terminal));
+        text.push_str(&table_that_fits(&names, terminal));
         if left_out > 0 {
             let more = "more names have rows in CSV and JSON";
             text.push_str(&format!("\n{left_out} {more}\n"));

@@ -3,7 +3,7 @@
 use super::plan::{Combination, Plan};
 use super::results::{MeasuredRow, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, lists};
-use crate::output::{Served, TableColumn, Terminal, line, reasons, table};
+use crate::output::{Served, TableColumn, Terminal, line, reasons, table_that_fits};
 use crate::report::catalogue::{Measure, column as find, columns};
 use crate::report::field::{Field, Fields};
 use crate::report::{key, text};
@@ -150,7 +150,7 @@ pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> Strin
     text.push_str(&format!(
         "{}\n\n{}",
         shared.join(", "),
-        table(&columns, terminal)
+        table_that_fits(&columns, terminal)
     ));
     let reasons = reasons(&served(plan, outcomes));
     if !reasons.is_empty() {
