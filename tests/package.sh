@@ -3,6 +3,7 @@
 # job there. Lists the RPM if `rpm` is there. Ends with 77 where a tool is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+commit=$(git rev-parse --short=12 HEAD)
 packaging/build.sh
 deb=$(ls target/package/*.deb) rpm=$(ls target/package/*.rpm)
 root=$(mktemp -d)
@@ -16,7 +17,7 @@ ldd "$root/usr/bin/headtime" | grep -o '/[^ ]*' | while read -r library; do
     install -D "$library" "$root$library"
 done
 in_root() { unshare --map-root-user --root="$root" "$@"; }
-in_root /usr/bin/headtime --version | grep -F "($(git rev-parse --short=12 HEAD))"
+in_root /usr/bin/headtime --version | grep -F "($commit)" || { echo "the package is of another commit than $commit" >&2; exit 1; }
 in_root /usr/bin/headtime sim run >"$root/table.txt"
 grep -q '^stream(deadline)' "$root/table.txt"
 dpkg-deb --field "$deb" Depends | grep -q libc6
