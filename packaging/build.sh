@@ -15,7 +15,7 @@ package=target/package
 rm -rf "$package"
 for what in man completions examples; do target/dist/headtime generate "$what" "$package/$what"; done
 cargo deb --package headtime-cli --profile dist --no-build --output "$package/"
-# Strips a copy: backtraces of the Debian package lose their lines in the same way.
-strip --strip-debug target/dist/headtime
+# The Debian package has such a copy, too.
+strip --strip-debug -o "$package/headtime" target/dist/headtime
 cargo generate-rpm --package crates/cli --profile dist --output "$package/"
 ls -l "$package"/*.deb "$package"/*.rpm
