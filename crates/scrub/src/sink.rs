@@ -4,8 +4,8 @@ use super::blocks::BlocksFile;
 use super::files::DurableFile;
 use super::hashes::{HashFile, hash_of};
 use super::image::ImageFile;
+use super::served::Served;
 use super::watch::Watch;
-use crate::disk::Disk;
 use headtime_linux::shown::PathShown as _;
 use headtime_units::Extent;
 use std::io;
@@ -131,7 +131,11 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Sink {
     /// Starts a sink that compares and hashes blocks, or copies them, and makes the progress durable. The thread may outlive the sink for a
     /// while.
-    pub fn start(watch: Arc<Watch>, progress: Arc<DurableFile>, disk: Disk) -> io::Result<Sink> {
+    pub fn start(
+        watch: Arc<Watch>,
+        progress: Arc<DurableFile>,
+        disk: Arc<dyn Served>,
+    ) -> io::Result<Sink> {
         let (tasks, to_do) = channel();
         let reached = Arc::<Reached>::default();
         let worker = Worker {
@@ -236,7 +240,7 @@ struct Worker {
     watch: Arc<Watch>,
     progress: Arc<DurableFile>,
     sector_bytes: u64,
-    disk: Disk,
+    disk: Arc<dyn Served>,
     reached: Arc<Reached>,
     has_failed: bool,
     /// Sectors of the block that could not be written.
@@ -247,7 +251,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.reached.ends_by_a_bug();
-            self.disk.ask_jobs();
+            self.disk.ask_job();
         }
     }
 }
@@ -346,14 +350,14 @@ impl Worker {
 
     fn tell(&self) {
         self.reached.any.store(true, Ordering::SeqCst);
-        self.disk.ask_jobs();
+        self.disk.ask_job();
     }
 
     fn has_taken(&self, bytes: usize) {
         let before = self.reached.waiting.fetch_sub(bytes, Ordering::SeqCst);
         if before - bytes < WAITING_MAX / 2 && self.reached.is_awaited.swap(false, Ordering::SeqCst)
         {
-            self.disk.ask_jobs();
+            self.disk.ask_job();
         }
     }
 
@@ -446,31 +450,63 @@ mod tests {
     use super::super::blocks::Keeps;
     use super::super::byte_range::ByteRange;
     use super::super::identity::Identity;
+    use super::super::served::MakeJob;
     use super::*;
-    use crate::device::Device;
-    use crate::disk::Options;
-    use crate::null::Null;
-    use headtime_linux::clock::Clock;
-    use headtime_sched::{Noop, WorkConserving};
     use headtime_testkit::Folder;
     use headtime_units::Sectors;
-    use std::convert::Infallible;
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
     const BLOCK: u64 = 8;
 
-    fn disk() -> Disk {
-        let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
-        let options = Options::new("one", Clock::start(), ("noop".into(), Box::new(build)));
-        let device = || Box::new(Null::new(Sectors::new(1 << 13), 32)) as Box<dyn Device>;
-        Disk::start(options, move || Ok::<_, Infallible>(device())).expect("starts")
+    /// Disk that serves nobody.
+    #[derive(Debug)]
+    struct Alone;
+
+    impl Served for Alone {
+        fn name(&self) -> &str {
+            "one"
+        }
+
+        fn capacity(&self) -> Sectors {
+            Sectors::new(1 << 13)
+        }
+
+        fn sector_bytes(&self) -> u32 {
+            512
+        }
+
+        fn members(&self) -> usize {
+            1
+        }
+
+        fn depth(&self) -> u32 {
+            1
+        }
+
+        fn has_failed(&self) -> bool {
+            false
+        }
+
+        fn is_stopped(&self) -> bool {
+            false
+        }
+
+        fn run_job(&self, _: MakeJob) {}
+
+        fn end_job(&self) {}
+
+        fn ask_job(&self) {}
     }
 
-    fn watch(folder: &Folder, disk: &Disk) -> Arc<Watch> {
+    fn disk() -> Arc<dyn Served> {
+        Arc::new(Alone)
+    }
+
+    fn watch(folder: &Folder, disk: &Arc<dyn Served>) -> Arc<Watch> {
         let identity = Identity {
             device: "null".to_owned(),
-            capacity: disk.geometry().capacity,
+            capacity: disk.capacity(),
             sector_bytes: 512,
         };
         let block = Sectors::new(BLOCK);
@@ -578,7 +614,6 @@ mod tests {
         );
         sink.sync(5);
         assert_eq!(next(&sink), (vec![Sunk::Synced(5)], None));
-        disk.stop().expect("stops");
     }
 
     #[test]
@@ -592,7 +627,6 @@ mod tests {
         let (sunk, problem) = next(&sink);
         assert_eq!(sunk, []);
         assert!(problem.expect("refused").text.starts_with("/dev/null: "));
-        disk.stop().expect("stops");
     }
 
     #[test]
@@ -613,6 +647,5 @@ mod tests {
         assert_eq!(sunk, []);
         assert!(problem.expect("a bug").is_loss);
         assert!(sink.has_room());
-        disk.stop().expect("stops");
     }
 }

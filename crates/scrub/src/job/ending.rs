@@ -4,7 +4,7 @@ use super::super::progress::ProgressFile;
 use super::super::status::ScrubState;
 use super::syncs::Ending;
 use super::{Resting, Scrub};
-use headtime_engine::{Background, Member};
+use headtime_engine::Background;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Passing;
 use headtime_units::Time;
@@ -117,11 +117,10 @@ impl<P: Passing> Scrub<P> {
         let watches: Vec<_> = watches.cloned().collect();
         // A caller that sees the scrub end may begin another one. This call has to come before that scrub's.
         match watches.is_empty() {
-            false => self.disk.run_in_background(
-                Member(0),
-                Box::new(move || Box::new(Resting::new(watches, worker)) as Box<dyn Background>),
-            ),
-            true => self.disk.end_background(Member(0)),
+            false => self.disk.run_job(Box::new(move || {
+                Box::new(Resting::new(watches, worker)) as Box<dyn Background>
+            })),
+            true => self.disk.end_job(),
         }
     }
 }

@@ -13,10 +13,10 @@ mod syncs;
 
 use super::files::DurableFile;
 use super::progress::{Plan, ProgressFile, Restored};
+use super::served::Served;
 use super::sink::Sink;
 use super::status::{Gaps, ScrubState};
 use super::watch::Watch;
-use crate::disk::Disk;
 use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lane, RequestId};
 use headtime_gaps::{Freeblock, Rests, Verdict};
 use headtime_linux::clock::Wall;
@@ -81,7 +81,7 @@ pub(super) struct Scrub<P: Passing> {
     /// Number of verdicts at the last report about promises.
     told_verdicts: usize,
     face: Arc<Face>,
-    disk: Disk,
+    disk: Arc<dyn Served>,
     progress: Option<ProgressFile>,
     watches: Vec<Arc<Watch>>,
     sink: Option<Sink>,
@@ -149,7 +149,7 @@ impl<P: Passing> Scrub<P> {
         mut scan: Freeblock<P>,
         plan: Plan,
         may: Gaps,
-        disk: Disk,
+        disk: Arc<dyn Served>,
         (files, restored): (Files, Option<&Restored>),
         (face, piece): (Arc<Face>, Sectors),
     ) -> io::Result<Scrub<P>> {
