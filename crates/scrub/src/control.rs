@@ -524,51 +524,36 @@ impl Scrubs {
     fn start(&self, plan: Plan, from: BeginsWith<'_>) -> Result<Last, ScrubError> {
         self.may_begin(&plan)?;
         let may = self.gaps();
-        let BeginsWith {
-            progress,
-            restored,
-            changed,
-            state,
-            watches,
-            watch,
-            why_not,
-            why_anew,
-        } = from;
+        let restored = from.restored;
         let mut damage = restored.map_or_else(Damage::default, |restored| restored.damage.clone());
-        if let Some(watch) = &watch {
+        if let Some(watch) = &from.watch {
             damage.add_all(&watch.take_damage());
         }
-        let kept = progress.as_ref();
+        let kept = from.progress.as_ref();
         let kept = kept.map(|kept| kept.path().display().to_string());
         let found = |of: fn(&Restored) -> &FoundSectors| restored.map(of).cloned();
-        let keeps = |what: Keeps| {
-            let keeps = plan.keeps.as_ref().filter(|(keeps, _)| *keeps == what);
-            keeps.map(|(_, file)| file.clone())
-        };
-        let status = ScrubStatus {
-            state: state
+        let mut status = ScrubStatus {
+            state: (from.state)
                 .or(restored.map(|restored| restored.state.clone()))
                 .unwrap_or(ScrubState::Running),
             unreadable: found(|restored| &restored.unreadable).unwrap_or_default(),
-            changed: found(|restored| &restored.changed).unwrap_or(changed),
-            hashes: keeps(Keeps::Hashes).map(|file| HashStatus {
-                file,
-                compared: 0,
-                why_not,
-            }),
+            changed: found(|restored| &restored.changed).unwrap_or(from.changed),
             damage,
-            copy: keeps(Keeps::Image).map(|file| CopyStatus {
-                why_anew,
-                ..copy_status(&plan, file)
-            }),
             gaps: self.expected(may),
             ..blank(&plan, kept)
         };
+        if let Some(hashes) = &mut status.hashes {
+            hashes.why_not = from.why_not;
+        }
+        if let Some(copy) = &mut status.copy {
+            copy.why_anew = from.why_anew;
+        }
         let face = Arc::new(Face::new(status));
+        let progress = from.progress;
         let progress = progress.map(|progress| Ok((progress.durable()?, progress)));
         let progress = progress.transpose().map_err(ScrubError::Machine)?;
         let mut sink = None;
-        if let (Some(watch), Some((durable, _))) = (watch, &progress) {
+        if let (Some(watch), Some((durable, _))) = (from.watch, &progress) {
             sink = Some(Sink::start(
                 watch,
                 Arc::clone(durable),
@@ -578,7 +563,7 @@ impl Scrubs {
         let worker = sink.as_ref().map(Sink::thread).unwrap_or_default();
         let files = Files {
             progress: progress.map(|(durable, progress)| (progress, durable)),
-            watches,
+            watches: from.watches,
             sink,
         };
         let from = (files, restored);
@@ -628,26 +613,10 @@ impl Scrubs {
     /// Status of a scrub that had ended before this server started.
     fn over(&self, restored: Restored) -> Last {
         let kept = self.file.as_ref().map(|file| file.display().to_string());
-        let (plan, compared) = (&restored.plan, restored.compared.unwrap_or_default());
-        let (hashes, copy) = match plan.keeps.clone() {
-            Some((Keeps::Hashes, file)) => {
-                let (compared, why_not) = compared;
-                let hashes = HashStatus {
-                    file,
-                    compared,
-                    why_not,
-                };
-                (Some(hashes), None)
-            }
-            Some((Keeps::Image, file)) => (None, Some(copy_status(plan, file))),
-            None => (None, None),
-        };
-        let status = ScrubStatus {
+        let mut status = ScrubStatus {
             state: restored.state,
             left: 0,
             damage: restored.damage,
-            hashes,
-            copy,
             unreadable: restored.unreadable,
             changed: restored.changed,
             gaps: self.expected(self.gaps()),
@@ -657,6 +626,9 @@ impl Scrubs {
                 .became(restored.verdict, restored.done_at),
             ..blank(&restored.plan, kept)
         };
+        if let (Some(hashes), Some(compared)) = (&mut status.hashes, restored.compared) {
+            (hashes.compared, hashes.why_not) = compared;
+        }
         Last {
             plan: restored.plan,
             face: Arc::new(Face::new(status)),
@@ -675,21 +647,14 @@ fn are_side_by_side(one: &Path, other: &Path) -> bool {
     directory(one) == directory(other)
 }
 
-/// Status of a copy without progress.
-fn copy_status(plan: &Plan, file: PathBuf) -> CopyStatus {
-    CopyStatus {
-        file,
-        part: plan.copied_part().map(|part| (part.start, part.end)),
-        again: 0,
-        is_settled: false,
-        why_anew: None,
-    }
-}
-
 /// Status of a scrub without progress.
 fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
     let blocks = plan.range_blocks();
     let blocks = blocks.end - blocks.start;
+    let file = |what: Keeps| {
+        let keeps = plan.keeps.clone().filter(|(keeps, _)| *keeps == what);
+        keeps.map(|(_, file)| file)
+    };
     ScrubStatus {
         state: ScrubState::Running,
         range: plan.range,
@@ -705,8 +670,18 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         changed: FoundSectors::default(),
         outright: 0,
         damage: Damage::default(),
-        hashes: None,
-        copy: None,
+        hashes: file(Keeps::Hashes).map(|file| HashStatus {
+            file,
+            compared: 0,
+            why_not: None,
+        }),
+        copy: file(Keeps::Image).map(|file| CopyStatus {
+            file,
+            part: plan.copied_part().map(|part| (part.start, part.end)),
+            again: 0,
+            is_settled: false,
+            why_anew: None,
+        }),
         gaps: Gaps::NoBelief,
         idle: plan.idle(),
         kept,

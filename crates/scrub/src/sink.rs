@@ -20,7 +20,7 @@ const WAITING_MAX: usize = 8 << 20;
 
 /// Task of the sink's thread. Tasks are done in order.
 #[derive(Debug)]
-enum Task {
+pub(super) enum Task {
     /// Data of sectors that were read. `blocks` lists the blocks that lie whole in them.
     Data {
         extent: Extent,
@@ -32,12 +32,13 @@ enum Task {
     /// Sectors that cannot be read.
     Zero(Extent),
     /// End of a block whose parts were all handed over.
-    Close { number: u64, read: u64 },
+    Close(BlockRead),
     /// New hash of a block that has changed. The change is recorded already.
-    Keep { number: u64, read: u64, hash: u64 },
+    Keep(BlockRead, u64),
     /// Request to make all results durable. The number tells it from other such requests.
     Sync(u64),
-    /// Request to do tasks again after a failure, if there is room now for the data that could not be written.
+    /// Request to do tasks again after a failure, if there is room now for the data that could not be written. Tasks that were handed over
+    /// before this one and not done are dropped.
     Again,
 }
 
@@ -52,26 +53,25 @@ pub(super) struct Whole {
     pub is_known: bool,
 }
 
+/// Number of a block, and id of the read that has brought the block.
+pub(super) type BlockRead = (u64, u64);
+
 /// Result of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sunk {
-    /// The block's hash, or the block itself, is in the file. `compared` is true if the hash was compared with the stored one.
-    Kept {
-        number: u64,
-        read: u64,
-        compared: bool,
-    },
-    /// The block's hash differs from the stored one. The file still has the old hash.
-    Changed { number: u64, read: u64, hash: u64 },
-    /// The page for the block's hash is damaged. The hashes of all blocks on the page are lost.
-    Damaged { number: u64 },
+    /// The block's hash, or the block itself, is in the file. The flag is true if the hash was compared with the stored one.
+    Kept(BlockRead, bool),
+    /// The block has this hash, which differs from the stored one. The file still has the old hash.
+    Changed(BlockRead, u64),
+    /// The page for the hash of the block with this number is damaged. The hashes of all blocks on the page are lost.
+    Damaged(u64),
     /// The sink does tasks again after a failure.
     Again,
     /// All results before this request are durable.
     Synced(u64),
 }
 
-/// Failure of the sink, after which it does no task until [`Sink::again`].
+/// Failure of the sink, after which it does no task until [`Task::Again`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SinkProblem {
     pub text: String,
@@ -168,7 +168,8 @@ impl Sink {
         self.thread.clone()
     }
 
-    fn send(&self, task: Task) {
+    /// Hands over a task without data.
+    pub fn send(&self, task: Task) {
         if self.tasks.send(task).is_err() {
             self.reached.ends_by_a_bug();
         }
@@ -188,31 +189,6 @@ impl Sink {
     pub fn part(&self, extent: Extent, data: &[u8]) {
         self.reached.waiting.fetch_add(data.len(), Ordering::SeqCst);
         self.send(Task::Part(extent, data.to_vec()));
-    }
-
-    /// Hands over sectors that cannot be read.
-    pub fn zero(&self, extent: Extent) {
-        self.send(Task::Zero(extent));
-    }
-
-    /// Ends a block whose parts and unreadable sectors were all handed over.
-    pub fn close(&self, number: u64, read: u64) {
-        self.send(Task::Close { number, read });
-    }
-
-    /// Replaces the hash of a block that has changed, after the change was recorded.
-    pub fn keep(&self, number: u64, read: u64, hash: u64) {
-        self.send(Task::Keep { number, read, hash });
-    }
-
-    /// Requests that all results are made durable.
-    pub fn sync(&self, nth: u64) {
-        self.send(Task::Sync(nth));
-    }
-
-    /// Makes a failed sink do tasks again. Tasks that were handed over before this call and not done are dropped.
-    pub fn again(&self) {
-        self.send(Task::Again);
     }
 
     /// Returns true if there is room for more data. A full sink makes the disk's jobs run again once there is room.
@@ -280,12 +256,8 @@ impl Worker {
                     let len = self.bytes(extent.len.get());
                     self.with_image(extent, |image, at| image.zero(at(extent), len));
                 }
-                Task::Close { number, read } => self.done(vec![Sunk::Kept {
-                    number,
-                    read,
-                    compared: false,
-                }]),
-                Task::Keep { number, read, hash } => self.keep(number, read, hash),
+                Task::Close(block) => self.done(vec![Sunk::Kept(block, false)]),
+                Task::Keep(block, hash) => self.keep(block, hash),
                 Task::Sync(nth) => self.sync(nth),
             }
         }
@@ -326,16 +298,12 @@ impl Worker {
         self.done(vec![Sunk::Again]);
     }
 
-    fn keep(&mut self, number: u64, read: u64, hash: u64) {
+    fn keep(&mut self, (number, read): BlockRead, hash: u64) {
         let BlocksFile::Hashes(hashes) = self.watch.blocks() else {
             return;
         };
         match hashes.set(number, hash) {
-            Ok(_) => self.done(vec![Sunk::Kept {
-                number,
-                read,
-                compared: true,
-            }]),
+            Ok(_) => self.done(vec![Sunk::Kept((number, read), true)]),
             Err(error) => {
                 let block = self.watch.block().get();
                 self.fail_with_blocks(Extent::at(number * block, block), &error);
@@ -420,11 +388,7 @@ impl Worker {
 
 impl Whole {
     fn kept(&self, compared: bool) -> Sunk {
-        Sunk::Kept {
-            number: self.number,
-            read: self.read,
-            compared,
-        }
+        Sunk::Kept((self.number, self.read), compared)
     }
 }
 
@@ -434,13 +398,13 @@ fn compare(hashes: &HashFile, block: &Whole, hash: u64, sunk: &mut Vec<Sunk>) ->
         match hashes.hash(number)? {
             Some(has) if has == hash => return Ok(block.kept(true)),
             // The new hash is written after the line that names the change.
-            Some(_) => return Ok(Sunk::Changed { number, read, hash }),
+            Some(_) => return Ok(Sunk::Changed((number, read), hash)),
             // There is no hash to compare with.
-            None => sunk.push(Sunk::Damaged { number }),
+            None => sunk.push(Sunk::Damaged(number)),
         }
     }
     if hashes.set(number, hash)? && !block.is_known {
-        sunk.push(Sunk::Damaged { number });
+        sunk.push(Sunk::Damaged(number));
     }
     Ok(block.kept(false))
 }
@@ -553,66 +517,28 @@ mod tests {
         hand_over(&sink, 3, false);
         let number = 3;
         let compared = false;
-        assert_eq!(
-            next(&sink),
-            (
-                vec![Sunk::Kept {
-                    number,
-                    read: 9,
-                    compared
-                }],
-                None
-            )
-        );
+        assert_eq!(next(&sink), (vec![Sunk::Kept((number, 9), compared)], None));
         hand_over(&sink, 3, true);
         let compared = true;
-        assert_eq!(
-            next(&sink),
-            (
-                vec![Sunk::Kept {
-                    number,
-                    read: 9,
-                    compared
-                }],
-                None
-            )
-        );
+        assert_eq!(next(&sink), (vec![Sunk::Kept((number, 9), compared)], None));
         // A damaged page has no hash to compare with.
         let hashes = File::options().write(true).open(folder.join("hashes"));
         let hashes = hashes.expect("there");
         hashes.write_all_at(b"damage", 20 << 10).expect("there");
         hand_over(&sink, 3, true);
         let compared = false;
-        let anew = Sunk::Kept {
-            number,
-            read: 9,
-            compared,
-        };
-        assert_eq!(next(&sink), (vec![Sunk::Damaged { number }, anew], None));
+        let anew = Sunk::Kept((number, 9), compared);
+        assert_eq!(next(&sink), (vec![Sunk::Damaged(number), anew], None));
         let hash = hash_of(&[3; 4096]) + 1;
-        sink.keep(number, 9, hash);
+        sink.send(Task::Keep((number, 9), hash));
         let compared = true;
-        assert!(matches!(next(&sink).0[..], [Sunk::Kept { .. }]));
+        assert!(matches!(next(&sink).0[..], [Sunk::Kept(..)]));
         hand_over(&sink, 3, true);
         let hash = hash_of(&[3; 4096]);
-        assert_eq!(
-            next(&sink).0,
-            [Sunk::Changed {
-                number,
-                read: 9,
-                hash
-            }]
-        );
-        sink.keep(number, 9, hash);
-        assert_eq!(
-            next(&sink).0,
-            [Sunk::Kept {
-                number,
-                read: 9,
-                compared
-            }]
-        );
-        sink.sync(5);
+        assert_eq!(next(&sink).0, [Sunk::Changed((number, 9), hash)]);
+        sink.send(Task::Keep((number, 9), hash));
+        assert_eq!(next(&sink).0, [Sunk::Kept((number, 9), compared)]);
+        sink.send(Task::Sync(5));
         assert_eq!(next(&sink), (vec![Sunk::Synced(5)], None));
     }
 
@@ -623,7 +549,7 @@ mod tests {
         let never = Path::new("/dev/null").to_owned();
         let durable = DurableFile::of(File::open(&never).expect("every machine has it"), never);
         let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
-        sink.sync(5);
+        sink.send(Task::Sync(5));
         let (sunk, problem) = next(&sink);
         assert_eq!(sunk, []);
         assert!(problem.expect("refused").text.starts_with("/dev/null: "));

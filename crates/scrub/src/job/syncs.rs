@@ -1,4 +1,4 @@
-//! Thread that makes progress durable, and the steps of a scrub's end.
+//! Thread that makes progress durable.
 
 use super::super::files::DurableFile;
 use headtime_linux::shown::PathShown as _;
@@ -36,51 +36,6 @@ impl Syncs {
             Err(TrySendError::Disconnected(())) => Err(io::Error::other(
                 "the thread that makes it durable has ended",
             )),
-        }
-    }
-}
-
-/// Step of the end of a scrub that hashes or copies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// Blocks are still to be done.
-    NotYet,
-    /// The sync of this number makes the results durable.
-    Syncs(u64),
-    /// The results are durable.
-    Synced,
-    /// The sync of this number makes the record of the end durable.
-    Says(u64),
-    /// The record of the end is durable.
-    Said,
-}
-
-impl Ending {
-    /// Next step after the sync `nth`. A sync that was requested before an error put the scrub on hold does not count.
-    pub fn synced(self, nth: u64) -> Ending {
-        match self {
-            Ending::Syncs(asked) if asked == nth => Ending::Synced,
-            Ending::Says(asked) if asked == nth => Ending::Said,
-            other => other,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sync_that_was_asked_for_before_something_was_in_the_way_says_nothing() {
-        for (ending, nth, then) in [
-            (Ending::Syncs(2), 2, Ending::Synced),
-            (Ending::Syncs(2), 1, Ending::Syncs(2)),
-            (Ending::Says(3), 3, Ending::Said),
-            (Ending::Says(3), 2, Ending::Says(3)),
-            (Ending::NotYet, 1, Ending::NotYet),
-            (Ending::Synced, 1, Ending::Synced),
-        ] {
-            assert_eq!(ending.synced(nth), then);
         }
     }
 }
