@@ -1,6 +1,6 @@
 //! Background reading: the blocks that are wanted, under way, or cannot be read as a whole.
 //!
-//! Reading knows no file, and nothing of what is made of the data.
+//! This module knows no file, and no use of the data.
 
 mod parts;
 
@@ -46,7 +46,7 @@ pub(super) struct Reading<P: Passing> {
     has_shown: bool,
     /// Blocks that were requested and are not done, with the id of the read. The result of a read that is not in this map is ignored.
     pub open: BTreeMap<u64, u64>,
-    /// Such blocks that a client wrote since, and whose data count nevertheless.
+    /// Blocks of `open` that a client wrote since the request. Their data count nevertheless.
     pub rewritten: BTreeSet<u64>,
     /// Blocks that cannot be read as a whole, with the number of their parts that are still to be read.
     pub bad: BTreeMap<u64, u32>,
@@ -314,8 +314,8 @@ impl<P: Passing + Clone + 'static> Reading<P> {
         self.by_others() > before
     }
 
-    /// Notes the end of a read of the scan. With a `date`, promises decide when parts are read. Returns the blocks of the read, and the blocks
-    /// for which the result counts: no client has written them since.
+    /// Notes the end of a read of the scan. With a `date`, promises decide when parts are read. Returns the blocks of the read, and those
+    /// blocks that no client has written since. The result counts for these.
     pub fn finished(
         &mut self,
         now: Time,

@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// Makes a held scrub one that can only begin anew.
+    /// Marks the results of a held scrub as lost.
     pub fn lose(&mut self) {
         if let State::Held(why) = self {
             *self = State::Lost(std::mem::take(why));
