@@ -4,7 +4,6 @@ mod kernel;
 mod remote;
 
 pub use kernel::Kernel;
-pub(crate) use kernel::disk_and_names;
 pub use remote::Remote;
 
 use crate::buffer::Pool;

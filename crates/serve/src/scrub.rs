@@ -1,43 +1,56 @@
-//! Scrubs: reads of a whole served disk while clients use it, to find unreadable sectors.
-//!
-//! A scrub is a background job of its disk (`job`). The job reads in the gaps between clients' requests
-//! ([`Freeblock`](headtime_gaps::Freeblock)), and in idle time. [`Scrubs`] begins, pauses and stops scrubs. The progress file (`progress`)
-//! has a bit for each block that is done, so that the next server can continue.
-//!
-//! Gaps need an assumed profile, and a drive whose platter turns as the profile says. Otherwise only idle time is used. If a block cannot
-//! be read, reads of halves of the block, in idle time, find the unreadable sectors.
-//!
-//! A scrub may compare the data with hashes of an earlier scrub (`hashes`), or copy the data (`image`). A `watch` is notified of every
-//! write, also between scrubs, and says which hashes or copies are current.
-//!
-//! # Threads
-//!
-//! The job runs on the disk's thread, and writes the pages of its progress there: the kernel takes them at once. A second thread makes the
-//! pages durable, and a third one hashes or copies (`sink`). The caller that begins a scrub does the longer work, such as building the
-//! state of a large disk's blocks.
+//! Scrubs of a disk, which `headtime-scrub` has: reads of the whole disk while clients use it.
 
-mod ask;
-mod blocks;
-mod byte_range;
-mod control;
-mod files;
-mod flat;
-mod hashes;
-mod identity;
-mod image;
-mod job;
-mod pages;
-mod progress;
-mod promises;
-mod seal;
-mod sink;
-mod status;
-mod watch;
+use crate::buffer::BUFFER_BYTES_MAX;
+use crate::disk::Disk;
+use headtime_engine::Member;
+use headtime_units::Sectors;
 
-pub use ask::{ScrubAsk, ScrubError};
-pub use control::Scrubs;
-pub use identity::ProgressError;
-pub use promises::{FinishBy, PromiseStatus, Promises};
-pub use status::{
-    CopyStatus, Damage, FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus,
-};
+pub use headtime_scrub::*;
+
+/// Each read of a scrub fits a buffer.
+const _: () = assert!(READ_BYTES_MAX <= BUFFER_BYTES_MAX as u64);
+
+/// Member with the job. Only disks of a single device are scrubbed.
+const ONLY: Member = Member(0);
+
+impl Served for Disk {
+    fn name(&self) -> &str {
+        Disk::name(self)
+    }
+
+    fn capacity(&self) -> Sectors {
+        self.geometry().capacity
+    }
+
+    fn sector_bytes(&self) -> u32 {
+        Disk::sector_bytes(self)
+    }
+
+    fn members(&self) -> usize {
+        Disk::members(self)
+    }
+
+    fn depth(&self) -> u32 {
+        self.engine_config().depth
+    }
+
+    fn has_failed(&self) -> bool {
+        Disk::has_failed(self)
+    }
+
+    fn is_stopped(&self) -> bool {
+        Disk::is_stopped(self)
+    }
+
+    fn run_job(&self, job: MakeJob) {
+        self.run_in_background(ONLY, job);
+    }
+
+    fn end_job(&self) {
+        self.end_background(ONLY);
+    }
+
+    fn ask_job(&self) {
+        self.ask_jobs();
+    }
+}

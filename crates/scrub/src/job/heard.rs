@@ -5,11 +5,12 @@ use headtime_gaps::Verdict;
 use headtime_linux::clock::Wall;
 use headtime_units::{Nanos, Time};
 
-/// Promises and verdict in the progress file. Differences from the present values are still to be written.
+/// Promises, verdict and pause in the progress file. Differences from the present values are still to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnFile {
     pub promises: Promises,
     pub said: Option<(Verdict, Wall)>,
+    pub paused: bool,
 }
 
 /// A date, and the part of its time that had passed when the job took the date over. The wall clock is read only then. Later the job counts

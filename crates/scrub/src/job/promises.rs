@@ -3,6 +3,7 @@
 use super::super::promises::{PromiseStatus, Promises};
 use super::Scrub;
 use super::heard::{Heard, OnFile};
+use super::state::State;
 use headtime_gaps::{Idle, Promised, Verdict};
 use headtime_linux::clock::Wall;
 use headtime_sched::Passing;
@@ -17,44 +18,43 @@ impl<P: Passing> Scrub<P> {
         if let Some(promises) = self.face.promised() {
             self.promise(now, promises);
         }
-        if self.over || self.is_stopped() {
+        if self.state == State::Over || self.is_stopped() {
             return;
         }
-        let rests = self.paused || self.held.is_some();
-        self.scan
-            .read_besides(self.bad.len() as u64, self.bad_takes());
-        let news = match self.has_line {
+        let rests = self.on_file.paused || self.state.problem().is_some();
+        self.reading.tell_search();
+        let news = match self.is_drawn() {
             // Writes after the line do not add work, so only the date matters now.
-            true => self.scan.overdue(now),
-            false => self.scan.look(now, rests),
+            true => self.reading.scan.overdue(now),
+            false => self.reading.scan.look(now, rests),
         };
         if news {
             self.tell_promises(now);
         }
     }
 
-    /// Estimated time to find the unreadable sectors of a block: two reads of parts for each halving.
-    fn bad_takes(&self) -> Nanos {
-        let halved = u64::BITS - self.plan.block.get().leading_zeros();
-        self.part_takes.saturating_mul(u64::from(2 * halved))
-    }
-
     /// Time of the next check of the promises, also while the scrub is paused or held.
     pub(super) fn next_look(&self) -> Option<Time> {
-        if self.over || self.is_stopped() {
+        if self.state == State::Over || self.is_stopped() {
             return None;
         }
-        match self.has_line {
-            true => self.scan.due(),
-            false => self.scan.next_look(),
+        match self.is_drawn() {
+            true => self.reading.scan.due(),
+            false => self.reading.scan.next_look(),
         }
     }
 
-    /// Returns true if [only parts](Scrub::has_only_parts) are left, and these are read at clients' cost. With a date, promises decide how
-    /// much. Without a date, parts have to have waited long enough.
+    /// Returns true if only parts are left to read, at clients' cost. With a date, promises decide how much is read. Without a date, parts
+    /// have to have waited long enough.
     pub(super) fn hurries(&self) -> bool {
-        let hurries = self.plan.promises.date.is_some() || self.parts_are_due;
-        hurries && !self.plan.is_copy() && self.has_only_parts()
+        let hurries = self.plan.promises.date.is_some() || self.reading.parts_are_due;
+        hurries && !self.plan.is_copy() && self.reading.has_only_parts()
+    }
+
+    /// Time at which the next part is read at clients' cost, if the disk is not idle before.
+    pub(super) fn next_part_beside(&self) -> Option<Time> {
+        let waits = !self.hurries() && !self.plan.is_copy();
+        self.reading.next_part_beside().filter(|_| waits)
     }
 
     /// Replaces the promises.
@@ -69,7 +69,7 @@ impl<P: Passing> Scrub<P> {
         if !promises.any() {
             let piece = self.piece;
             let idle = self.plan.idle().map(|after| Idle { after, piece });
-            self.scan.forget_promise(idle);
+            self.reading.scan.forget_promise(idle);
             self.face.status().promise = None;
             return;
         }
@@ -82,14 +82,18 @@ impl<P: Passing> Scrub<P> {
             unit: Sectors::new(Promised::UNIT_BYTES / u64::from(self.disk.sector_bytes())),
             patience: self.plan.idle().unwrap_or_default(),
         };
-        self.told_verdicts = self.scan.promise().map_or(0, |(_, said)| said.len());
-        self.scan.keep_promise(promised, self.piece);
+        self.told_verdicts = self
+            .reading
+            .scan
+            .promise()
+            .map_or(0, |(_, said)| said.len());
+        self.reading.scan.keep_promise(promised, self.piece);
     }
 
     /// Ends the promises of a scrub whose results are durable, and reports the final verdict. Returns the date.
     pub(super) fn end_promises(&mut self, now: Time) -> Wall {
-        if self.scan.outlook().is_some() {
-            self.scan.end_promise(now);
+        if self.reading.scan.outlook().is_some() {
+            self.reading.scan.end_promise(now);
             self.tell_promises(now);
         }
         Wall::now()
@@ -100,8 +104,9 @@ impl<P: Passing> Scrub<P> {
         let now = OnFile {
             promises: self.plan.promises,
             said: self.said,
+            ..self.on_file
         };
-        if now == self.on_file || self.held.is_some() {
+        if now == self.on_file || self.state.problem().is_some() {
             return;
         }
         let Some(progress) = &mut self.progress else {
@@ -124,11 +129,15 @@ impl<P: Passing> Scrub<P> {
 
     /// Updates the status, logs a new verdict and writes it to the progress file.
     fn tell_promises(&mut self, now: Time) {
-        let Some(outlook) = self.scan.outlook() else {
+        let Some(outlook) = self.reading.scan.outlook() else {
             return;
         };
         let date = Wall::now();
-        let said = self.scan.promise().map_or(0, |(_, said)| said.len());
+        let said = self
+            .reading
+            .scan
+            .promise()
+            .map_or(0, |(_, said)| said.len());
         let is_news = said != std::mem::replace(&mut self.told_verdicts, said);
         let ends = outlook.ends.map(|at| match at >= now {
             true => date.after(at.saturating_since(now)),

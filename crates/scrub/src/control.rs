@@ -9,15 +9,14 @@ use super::flat::Flat;
 use super::identity::{Identity, ProgressError, serial_of};
 use super::job::{Face, Files, Scrub};
 use super::progress::{Plan, ProgressFile, Restored};
+use super::served::{MakeJob, Served};
 use super::sink::{Sink, SinkThread};
 use super::status::{
     CopyStatus, Damage, FoundSectors, Gaps, HashStatus, Pace, ScrubState, ScrubStatus,
 };
 use super::watch::Watch;
-use crate::disk::{Disk, MakeJob};
 use headtime_disk::Model;
 use headtime_disk::profile::Profile;
-use headtime_engine::Member;
 use headtime_gaps::{Freeblock, FreeblockOptions, Idle};
 use headtime_linux::clock::Wall;
 use headtime_linux::shown::PathShown as _;
@@ -40,7 +39,7 @@ const LET_GO: Duration = Duration::from_secs(1);
 
 /// The scrubs of one disk.
 pub struct Scrubs {
-    disk: Disk,
+    disk: Arc<dyn Served>,
     identity: Identity,
     belief: Option<Profile>,
     model: OnceLock<Option<Arc<Model>>>,
@@ -102,7 +101,13 @@ struct BeginsWith<'a> {
 impl Scrubs {
     /// Makes the control of a disk without a scrub. `device` names the device behind the disk. `folder` is the directory of the progress
     /// files, and is created with the first scrub. `belief` is the assumed profile, which gap reads need.
-    pub fn new(disk: Disk, device: &str, belief: Option<Profile>, folder: Option<&Path>) -> Scrubs {
+    pub fn new(
+        disk: impl Served + 'static,
+        device: &str,
+        belief: Option<Profile>,
+        folder: Option<&Path>,
+    ) -> Scrubs {
+        let disk = Arc::new(disk);
         let file = folder.map(|folder| folder.join(format!("{}.scrub", disk.name())));
         Scrubs {
             file,
@@ -111,7 +116,7 @@ impl Scrubs {
             shown: Mutex::default(),
             identity: Identity {
                 device: serial_of(device).unwrap_or_else(|| device.to_owned()),
-                capacity: disk.geometry().capacity,
+                capacity: disk.capacity(),
                 sector_bytes: disk.sector_bytes(),
             },
             disk,
@@ -341,7 +346,7 @@ impl Scrubs {
             return Err(ScrubError::OnlyAnew);
         }
         face.paused.store(true, Ordering::SeqCst);
-        self.disk.ask_jobs();
+        self.disk.ask_job();
         Ok(())
     }
 
@@ -366,7 +371,7 @@ impl Scrubs {
         let mut now = self.now();
         let face = unfinished(&now)?;
         face.stopped.store(true, Ordering::SeqCst);
-        self.disk.ask_jobs();
+        self.disk.ask_job();
         if face.must_begin_anew.load(Ordering::SeqCst) && face.wait_for_job(LET_GO) {
             // The job has ended, so the file is removed here.
             if let Some(file) = &self.file {
@@ -414,7 +419,7 @@ impl Scrubs {
             // A caller that asks for the status before the job has run must not see the old state.
             status.state = ScrubState::Running;
         }
-        self.disk.ask_jobs();
+        self.disk.ask_job();
         face.wait_for_answer(LET_GO);
         match &face.status().state {
             ScrubState::Held(why) => Err(ScrubError::Held(why.clone())),
@@ -491,7 +496,7 @@ impl Scrubs {
         match &self.belief {
             None => Gaps::NoBelief,
             Some(profile) => {
-                let (geometry, disk) = (&profile.geometry, self.disk.geometry());
+                let (geometry, disk) = (&profile.geometry, &self.identity);
                 let fits = geometry.sector_bytes == disk.sector_bytes
                     && geometry.capacity >= disk.capacity;
                 match fits {
@@ -504,7 +509,7 @@ impl Scrubs {
 
     /// Expected use of gaps, until requests of clients show the actual one.
     fn expected(&self, may: Gaps) -> Gaps {
-        may.at_depth(self.disk.engine_config().depth)
+        may.at_depth(self.disk.depth())
     }
 
     /// Checks that the scrub has idle time or gaps to read in.
@@ -519,57 +524,46 @@ impl Scrubs {
     fn start(&self, plan: Plan, from: BeginsWith<'_>) -> Result<Last, ScrubError> {
         self.may_begin(&plan)?;
         let may = self.gaps();
-        let BeginsWith {
-            progress,
-            restored,
-            changed,
-            state,
-            watches,
-            watch,
-            why_not,
-            why_anew,
-        } = from;
+        let restored = from.restored;
         let mut damage = restored.map_or_else(Damage::default, |restored| restored.damage.clone());
-        if let Some(watch) = &watch {
+        if let Some(watch) = &from.watch {
             damage.add_all(&watch.take_damage());
         }
-        let kept = progress.as_ref();
+        let kept = from.progress.as_ref();
         let kept = kept.map(|kept| kept.path().display().to_string());
         let found = |of: fn(&Restored) -> &FoundSectors| restored.map(of).cloned();
-        let keeps = |what: Keeps| {
-            let keeps = plan.keeps.as_ref().filter(|(keeps, _)| *keeps == what);
-            keeps.map(|(_, file)| file.clone())
-        };
-        let status = ScrubStatus {
-            state: state
+        let mut status = ScrubStatus {
+            state: (from.state)
                 .or(restored.map(|restored| restored.state.clone()))
                 .unwrap_or(ScrubState::Running),
             unreadable: found(|restored| &restored.unreadable).unwrap_or_default(),
-            changed: found(|restored| &restored.changed).unwrap_or(changed),
-            hashes: keeps(Keeps::Hashes).map(|file| HashStatus {
-                file,
-                compared: 0,
-                why_not,
-            }),
+            changed: found(|restored| &restored.changed).unwrap_or(from.changed),
             damage,
-            copy: keeps(Keeps::Image).map(|file| CopyStatus {
-                why_anew,
-                ..copy_status(&plan, file)
-            }),
             gaps: self.expected(may),
             ..blank(&plan, kept)
         };
+        if let Some(hashes) = &mut status.hashes {
+            hashes.why_not = from.why_not;
+        }
+        if let Some(copy) = &mut status.copy {
+            copy.why_anew = from.why_anew;
+        }
         let face = Arc::new(Face::new(status));
+        let progress = from.progress;
         let progress = progress.map(|progress| Ok((progress.durable()?, progress)));
         let progress = progress.transpose().map_err(ScrubError::Machine)?;
         let mut sink = None;
-        if let (Some(watch), Some((durable, _))) = (watch, &progress) {
-            sink = Some(Sink::start(watch, Arc::clone(durable), self.disk.clone())?);
+        if let (Some(watch), Some((durable, _))) = (from.watch, &progress) {
+            sink = Some(Sink::start(
+                watch,
+                Arc::clone(durable),
+                Arc::clone(&self.disk),
+            )?);
         }
         let worker = sink.as_ref().map(Sink::thread).unwrap_or_default();
         let files = Files {
             progress: progress.map(|(durable, progress)| (progress, durable)),
-            watches,
+            watches: from.watches,
             sink,
         };
         let from = (files, restored);
@@ -577,7 +571,7 @@ impl Scrubs {
             Some(model) => self.job(Arc::clone(model), &plan, may, from, &face)?,
             None => self.job(Flat(self.identity.capacity), &plan, may, from, &face)?,
         };
-        self.disk.run_in_background(Member(0), make);
+        self.disk.run_job(make);
         Ok(Last { plan, face, worker })
     }
 
@@ -608,7 +602,7 @@ impl Scrubs {
         let scan = scan.expect("a model that knows where the platter is, or none");
         let scan = scan.with_end_told();
         let (plan, face) = (plan.clone(), (Arc::clone(face), Sectors::new(piece)));
-        let mut job = Scrub::new(scan, plan, may, self.disk.clone(), from, face)?;
+        let mut job = Scrub::new(scan, plan, may, Arc::clone(&self.disk), from, face)?;
         Ok(Box::new(move || {
             // On the disk's thread no write can start before the job is there.
             job.misses_nothing();
@@ -619,26 +613,10 @@ impl Scrubs {
     /// Status of a scrub that had ended before this server started.
     fn over(&self, restored: Restored) -> Last {
         let kept = self.file.as_ref().map(|file| file.display().to_string());
-        let (plan, compared) = (&restored.plan, restored.compared.unwrap_or_default());
-        let (hashes, copy) = match plan.keeps.clone() {
-            Some((Keeps::Hashes, file)) => {
-                let (compared, why_not) = compared;
-                let hashes = HashStatus {
-                    file,
-                    compared,
-                    why_not,
-                };
-                (Some(hashes), None)
-            }
-            Some((Keeps::Image, file)) => (None, Some(copy_status(plan, file))),
-            None => (None, None),
-        };
-        let status = ScrubStatus {
+        let mut status = ScrubStatus {
             state: restored.state,
             left: 0,
             damage: restored.damage,
-            hashes,
-            copy,
             unreadable: restored.unreadable,
             changed: restored.changed,
             gaps: self.expected(self.gaps()),
@@ -648,6 +626,9 @@ impl Scrubs {
                 .became(restored.verdict, restored.done_at),
             ..blank(&restored.plan, kept)
         };
+        if let (Some(hashes), Some(compared)) = (&mut status.hashes, restored.compared) {
+            (hashes.compared, hashes.why_not) = compared;
+        }
         Last {
             plan: restored.plan,
             face: Arc::new(Face::new(status)),
@@ -666,21 +647,14 @@ fn are_side_by_side(one: &Path, other: &Path) -> bool {
     directory(one) == directory(other)
 }
 
-/// Status of a copy without progress.
-fn copy_status(plan: &Plan, file: PathBuf) -> CopyStatus {
-    CopyStatus {
-        file,
-        part: plan.copied_part().map(|part| (part.start, part.end)),
-        again: 0,
-        is_settled: false,
-        why_anew: None,
-    }
-}
-
 /// Status of a scrub without progress.
 fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
     let blocks = plan.range_blocks();
     let blocks = blocks.end - blocks.start;
+    let file = |what: Keeps| {
+        let keeps = plan.keeps.clone().filter(|(keeps, _)| *keeps == what);
+        keeps.map(|(_, file)| file)
+    };
     ScrubStatus {
         state: ScrubState::Running,
         range: plan.range,
@@ -696,8 +670,18 @@ fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
         changed: FoundSectors::default(),
         outright: 0,
         damage: Damage::default(),
-        hashes: None,
-        copy: None,
+        hashes: file(Keeps::Hashes).map(|file| HashStatus {
+            file,
+            compared: 0,
+            why_not: None,
+        }),
+        copy: file(Keeps::Image).map(|file| CopyStatus {
+            file,
+            part: plan.copied_part().map(|part| (part.start, part.end)),
+            again: 0,
+            is_settled: false,
+            why_anew: None,
+        }),
         gaps: Gaps::NoBelief,
         idle: plan.idle(),
         kept,

@@ -1,8 +1,8 @@
 //! Lines and summary of a file of progress.
 
 use super::Restored;
-use crate::scrub::promises::Promises;
-use crate::scrub::status::ScrubState;
+use crate::promises::Promises;
+use crate::status::ScrubState;
 use headtime_gaps::Verdict;
 use headtime_linux::clock::Wall;
 use headtime_units::Extent;

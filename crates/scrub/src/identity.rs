@@ -1,6 +1,6 @@
 //! Identity of the disk that a file of a scrub is for, and errors of such files.
 
-use crate::probed::disk_and_names;
+use headtime_linux::names::disk_and_names;
 use headtime_linux::shown::PathShown as _;
 use headtime_units::Sectors;
 use std::io;

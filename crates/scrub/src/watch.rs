@@ -18,8 +18,8 @@ use super::files::{self, FileId, HEADER};
 use super::identity::{Identity, ProgressError, same_disk};
 use super::pages::Pages;
 use super::seal::{PAGE, Seal};
+use super::served::Served;
 use super::status::Damage;
-use crate::disk::Disk;
 use headtime_linux::shown::PathShown as _;
 use headtime_units::{Extent, Sectors};
 use serde_json::{Value, json};
@@ -45,7 +45,7 @@ pub(super) struct Watch {
     pages: Pages,
     block: Sectors,
     blocks: BlocksFile,
-    disk: Disk,
+    disk: Arc<dyn Served>,
     known: Mutex<Known>,
     /// Damage of the file that was found when the file was read, until a scrub reports the damage.
     damage: Mutex<Damage>,
@@ -79,7 +79,7 @@ impl Watch {
     /// Begins to notice writes, without any mark. The new file takes the place of an earlier watch's.
     pub fn begin(
         path: &Path,
-        disk: (&Disk, &Identity),
+        disk: (&Arc<dyn Served>, &Identity),
         block: Sectors,
         blocks: BlocksFile,
     ) -> Result<Watch, ProgressError> {
@@ -142,11 +142,11 @@ impl Watch {
         (pages, bits, damaged): Marks,
         block: Sectors,
         blocks: BlocksFile,
-        disk: &Disk,
+        disk: &Arc<dyn Served>,
     ) -> Watch {
         let mut damage = Damage::default();
         for page in &damaged {
-            let extent = Pages::extent_of(*page, block, disk.geometry().capacity);
+            let extent = Pages::extent_of(*page, block, disk.capacity());
             damage.add(extent);
             tell_damage(disk.name(), path, extent);
         }
@@ -156,7 +156,7 @@ impl Watch {
             pages,
             block,
             blocks,
-            disk: disk.clone(),
+            disk: Arc::clone(disk),
             known: Mutex::new(Known {
                 bits,
                 dirty: damaged.into_iter().collect(),
@@ -177,7 +177,7 @@ impl Watch {
     /// lost, also for the next server.
     pub fn resume(
         (path, keeps): (&Path, Keeps),
-        (disk, identity): (&Disk, &Identity),
+        (disk, identity): (&Arc<dyn Served>, &Identity),
         sole_writer: bool,
     ) -> Result<Resumed, ProgressError> {
         let file = match files::open_if_there(path) {

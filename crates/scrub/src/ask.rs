@@ -5,7 +5,6 @@ use super::byte_range::ByteRange;
 use super::identity::{Identity, ProgressError};
 use super::progress::Plan;
 use super::promises::Promises;
-use crate::buffer::BUFFER_BYTES_MAX;
 use headtime_linux::clock::Wall;
 use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
 use std::io;
@@ -100,8 +99,8 @@ const BLOCK_MIN: u64 = 8 << 10;
 /// Largest block.
 const BLOCK_MAX: u64 = 8 << 20;
 
-/// Each read fits a buffer. In idle time it is at most a block, and in a gap less than the sectors of a turn.
-const _: () = assert!(BLOCK_MAX <= BUFFER_BYTES_MAX as u64);
+/// Most bytes of a read. In idle time a read is at most a block, and in a gap less than the sectors of a turn.
+pub const READ_BYTES_MAX: u64 = BLOCK_MAX;
 
 impl ScrubAsk {
     /// Checks the options and returns the plan of a scrub of this disk.

@@ -2,9 +2,9 @@
 
 use super::super::progress::ProgressFile;
 use super::super::status::ScrubState;
-use super::syncs::Ending;
+use super::state::{Ending, State};
 use super::{Resting, Scrub};
-use headtime_engine::{Background, Member};
+use headtime_engine::Background;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::Passing;
 use headtime_units::Time;
@@ -12,13 +12,13 @@ use headtime_units::Time;
 impl<P: Passing> Scrub<P> {
     /// Ends the scrub if all blocks are done or the scrub is stopped, and no read is under way.
     pub(super) fn end_if_over(&mut self, now: Time) {
-        let under_way = self.scan.in_flight() > 0 || self.part.is_some();
         let stopped = self.is_stopped();
-        if self.over || under_way || !(stopped || self.is_all_done()) {
+        let is_over = self.state == State::Over || self.reading.is_reading();
+        if is_over || !(stopped || self.is_all_done()) {
             return;
         }
         // A failed write is tried again on `resume`, not at each event.
-        if self.held.is_some() && !stopped {
+        if self.state.problem().is_some() && !stopped {
             return;
         }
         if stopped {
@@ -29,12 +29,12 @@ impl<P: Passing> Scrub<P> {
             self.publish(now);
             return;
         }
-        if let Some(sink) = self.sink.as_ref().filter(|_| self.plan.is_copy()) {
+        if let Some(taker) = self.taker.as_ref().filter(|_| self.plan.is_copy()) {
             // Later changes of the image do not concern the scrub.
-            sink.watch().end();
+            taker.sink.watch().end();
         }
-        self.lets_go();
         self.publish(now);
+        self.lets_go();
         self.face.status().state = match stopped {
             true => ScrubState::Stopped,
             false => ScrubState::Done,
@@ -52,17 +52,17 @@ impl<P: Passing> Scrub<P> {
     /// Records that the scrub is done, in steps that may take a while. Returns true once the record is written, and durable if there is a
     /// sink.
     fn is_written_down(&mut self, now: Time) -> bool {
-        match self.ending {
+        match self.state.ending() {
             Ending::Syncs(_) | Ending::Says(_) => return false,
             Ending::Said => return true,
             Ending::NotYet => {
                 self.keep();
                 self.look_whether_gone();
-                if self.held.is_some() || self.is_gone.is_some() {
+                if self.state.problem().is_some() || self.is_gone.is_some() {
                     return false;
                 }
-                if self.sink.is_some() {
-                    self.ending = Ending::Syncs(self.sync());
+                if let Some(taker) = &mut self.taker {
+                    self.state.ends(Ending::Syncs(taker.sync()));
                     return false;
                 }
             }
@@ -70,17 +70,18 @@ impl<P: Passing> Scrub<P> {
         }
         let date = self.end_promises(now);
         let hashes = self.face.status().hashes.clone();
+        let compared = self.taker.as_ref().map_or(0, |taker| taker.compared);
         let compared = hashes
             .as_ref()
-            .map(|hashes| (self.compared, hashes.why_not.as_deref()));
+            .map(|hashes| (compared, hashes.why_not.as_deref()));
         let told = self.progress.as_mut().map(|kept| kept.done(date, compared));
         self.kept(told);
-        if self.held.is_some() {
+        if self.state.problem().is_some() {
             return false;
         }
-        match &self.sink {
-            Some(_) => {
-                self.ending = Ending::Says(self.sync());
+        match &mut self.taker {
+            Some(taker) => {
+                self.state.ends(Ending::Says(taker.sync()));
                 false
             }
             None => true,
@@ -96,32 +97,22 @@ impl<P: Passing> Scrub<P> {
         }
     }
 
-    /// Asks the sink to make all results durable. Returns the number that the sink reports when they are.
-    fn sync(&mut self) -> u64 {
-        self.asked_syncs += 1;
-        if let Some(sink) = &self.sink {
-            sink.sync(self.asked_syncs);
-        }
-        self.asked_syncs
-    }
-
     /// Releases files and threads of a scrub that is over or can only begin anew. The next scrub can then use them. Writes are still
     /// noticed.
     pub(super) fn lets_go(&mut self) {
-        self.over = true;
+        self.state = State::Over;
         // The next scrub locks the file.
         (self.progress, self.syncs) = (None, None);
-        let worker = self.sink.take().map(|sink| sink.thread());
+        let worker = self.taker.take().map(|taker| taker.sink.thread());
         let worker = worker.unwrap_or_default();
         let watches = self.watches.iter().filter(|watch| !watch.is_lost());
         let watches: Vec<_> = watches.cloned().collect();
         // A caller that sees the scrub end may begin another one. This call has to come before that scrub's.
         match watches.is_empty() {
-            false => self.disk.run_in_background(
-                Member(0),
-                Box::new(move || Box::new(Resting::new(watches, worker)) as Box<dyn Background>),
-            ),
-            true => self.disk.end_background(Member(0)),
+            false => self.disk.run_job(Box::new(move || {
+                Box::new(Resting::new(watches, worker)) as Box<dyn Background>
+            })),
+            true => self.disk.end_job(),
         }
     }
 }

@@ -4,8 +4,8 @@ use super::blocks::BlocksFile;
 use super::files::DurableFile;
 use super::hashes::{HashFile, hash_of};
 use super::image::ImageFile;
+use super::served::Served;
 use super::watch::Watch;
-use crate::disk::Disk;
 use headtime_linux::shown::PathShown as _;
 use headtime_units::Extent;
 use std::io;
@@ -20,7 +20,7 @@ const WAITING_MAX: usize = 8 << 20;
 
 /// Task of the sink's thread. Tasks are done in order.
 #[derive(Debug)]
-enum Task {
+pub(super) enum Task {
     /// Data of sectors that were read. `blocks` lists the blocks that lie whole in them.
     Data {
         extent: Extent,
@@ -32,12 +32,13 @@ enum Task {
     /// Sectors that cannot be read.
     Zero(Extent),
     /// End of a block whose parts were all handed over.
-    Close { number: u64, read: u64 },
+    Close(BlockRead),
     /// New hash of a block that has changed. The change is recorded already.
-    Keep { number: u64, read: u64, hash: u64 },
+    Keep(BlockRead, u64),
     /// Request to make all results durable. The number tells it from other such requests.
     Sync(u64),
-    /// Request to do tasks again after a failure, if there is room now for the data that could not be written.
+    /// Request to do tasks again after a failure, if there is room now for the data that could not be written. Tasks that were handed over
+    /// before this one and not done are dropped.
     Again,
 }
 
@@ -52,26 +53,25 @@ pub(super) struct Whole {
     pub is_known: bool,
 }
 
+/// Number of a block, and id of the read that has brought the block.
+pub(super) type BlockRead = (u64, u64);
+
 /// Result of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sunk {
-    /// The block's hash, or the block itself, is in the file. `compared` is true if the hash was compared with the stored one.
-    Kept {
-        number: u64,
-        read: u64,
-        compared: bool,
-    },
-    /// The block's hash differs from the stored one. The file still has the old hash.
-    Changed { number: u64, read: u64, hash: u64 },
-    /// The page for the block's hash is damaged. The hashes of all blocks on the page are lost.
-    Damaged { number: u64 },
+    /// The block's hash, or the block itself, is in the file. The flag is true if the hash was compared with the stored one.
+    Kept(BlockRead, bool),
+    /// The block has this hash, which differs from the stored one. The file still has the old hash.
+    Changed(BlockRead, u64),
+    /// The page for the hash of the block with this number is damaged. The hashes of all blocks on the page are lost.
+    Damaged(u64),
     /// The sink does tasks again after a failure.
     Again,
     /// All results before this request are durable.
     Synced(u64),
 }
 
-/// Failure of the sink, after which it does no task until [`Sink::again`].
+/// Failure of the sink, after which it does no task until [`Task::Again`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SinkProblem {
     pub text: String,
@@ -131,7 +131,11 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Sink {
     /// Starts a sink that compares and hashes blocks, or copies them, and makes the progress durable. The thread may outlive the sink for a
     /// while.
-    pub fn start(watch: Arc<Watch>, progress: Arc<DurableFile>, disk: Disk) -> io::Result<Sink> {
+    pub fn start(
+        watch: Arc<Watch>,
+        progress: Arc<DurableFile>,
+        disk: Arc<dyn Served>,
+    ) -> io::Result<Sink> {
         let (tasks, to_do) = channel();
         let reached = Arc::<Reached>::default();
         let worker = Worker {
@@ -164,7 +168,8 @@ impl Sink {
         self.thread.clone()
     }
 
-    fn send(&self, task: Task) {
+    /// Hands over a task without data.
+    pub fn send(&self, task: Task) {
         if self.tasks.send(task).is_err() {
             self.reached.ends_by_a_bug();
         }
@@ -184,31 +189,6 @@ impl Sink {
     pub fn part(&self, extent: Extent, data: &[u8]) {
         self.reached.waiting.fetch_add(data.len(), Ordering::SeqCst);
         self.send(Task::Part(extent, data.to_vec()));
-    }
-
-    /// Hands over sectors that cannot be read.
-    pub fn zero(&self, extent: Extent) {
-        self.send(Task::Zero(extent));
-    }
-
-    /// Ends a block whose parts and unreadable sectors were all handed over.
-    pub fn close(&self, number: u64, read: u64) {
-        self.send(Task::Close { number, read });
-    }
-
-    /// Replaces the hash of a block that has changed, after the change was recorded.
-    pub fn keep(&self, number: u64, read: u64, hash: u64) {
-        self.send(Task::Keep { number, read, hash });
-    }
-
-    /// Requests that all results are made durable.
-    pub fn sync(&self, nth: u64) {
-        self.send(Task::Sync(nth));
-    }
-
-    /// Makes a failed sink do tasks again. Tasks that were handed over before this call and not done are dropped.
-    pub fn again(&self) {
-        self.send(Task::Again);
     }
 
     /// Returns true if there is room for more data. A full sink makes the disk's jobs run again once there is room.
@@ -236,7 +216,7 @@ struct Worker {
     watch: Arc<Watch>,
     progress: Arc<DurableFile>,
     sector_bytes: u64,
-    disk: Disk,
+    disk: Arc<dyn Served>,
     reached: Arc<Reached>,
     has_failed: bool,
     /// Sectors of the block that could not be written.
@@ -247,7 +227,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.reached.ends_by_a_bug();
-            self.disk.ask_jobs();
+            self.disk.ask_job();
         }
     }
 }
@@ -276,12 +256,8 @@ impl Worker {
                     let len = self.bytes(extent.len.get());
                     self.with_image(extent, |image, at| image.zero(at(extent), len));
                 }
-                Task::Close { number, read } => self.done(vec![Sunk::Kept {
-                    number,
-                    read,
-                    compared: false,
-                }]),
-                Task::Keep { number, read, hash } => self.keep(number, read, hash),
+                Task::Close(block) => self.done(vec![Sunk::Kept(block, false)]),
+                Task::Keep(block, hash) => self.keep(block, hash),
                 Task::Sync(nth) => self.sync(nth),
             }
         }
@@ -322,16 +298,12 @@ impl Worker {
         self.done(vec![Sunk::Again]);
     }
 
-    fn keep(&mut self, number: u64, read: u64, hash: u64) {
+    fn keep(&mut self, (number, read): BlockRead, hash: u64) {
         let BlocksFile::Hashes(hashes) = self.watch.blocks() else {
             return;
         };
         match hashes.set(number, hash) {
-            Ok(_) => self.done(vec![Sunk::Kept {
-                number,
-                read,
-                compared: true,
-            }]),
+            Ok(_) => self.done(vec![Sunk::Kept((number, read), true)]),
             Err(error) => {
                 let block = self.watch.block().get();
                 self.fail_with_blocks(Extent::at(number * block, block), &error);
@@ -346,14 +318,14 @@ impl Worker {
 
     fn tell(&self) {
         self.reached.any.store(true, Ordering::SeqCst);
-        self.disk.ask_jobs();
+        self.disk.ask_job();
     }
 
     fn has_taken(&self, bytes: usize) {
         let before = self.reached.waiting.fetch_sub(bytes, Ordering::SeqCst);
         if before - bytes < WAITING_MAX / 2 && self.reached.is_awaited.swap(false, Ordering::SeqCst)
         {
-            self.disk.ask_jobs();
+            self.disk.ask_job();
         }
     }
 
@@ -416,11 +388,7 @@ impl Worker {
 
 impl Whole {
     fn kept(&self, compared: bool) -> Sunk {
-        Sunk::Kept {
-            number: self.number,
-            read: self.read,
-            compared,
-        }
+        Sunk::Kept((self.number, self.read), compared)
     }
 }
 
@@ -430,13 +398,13 @@ fn compare(hashes: &HashFile, block: &Whole, hash: u64, sunk: &mut Vec<Sunk>) ->
         match hashes.hash(number)? {
             Some(has) if has == hash => return Ok(block.kept(true)),
             // The new hash is written after the line that names the change.
-            Some(_) => return Ok(Sunk::Changed { number, read, hash }),
+            Some(_) => return Ok(Sunk::Changed((number, read), hash)),
             // There is no hash to compare with.
-            None => sunk.push(Sunk::Damaged { number }),
+            None => sunk.push(Sunk::Damaged(number)),
         }
     }
     if hashes.set(number, hash)? && !block.is_known {
-        sunk.push(Sunk::Damaged { number });
+        sunk.push(Sunk::Damaged(number));
     }
     Ok(block.kept(false))
 }
@@ -446,31 +414,63 @@ mod tests {
     use super::super::blocks::Keeps;
     use super::super::byte_range::ByteRange;
     use super::super::identity::Identity;
+    use super::super::served::MakeJob;
     use super::*;
-    use crate::device::Device;
-    use crate::disk::Options;
-    use crate::null::Null;
-    use headtime_linux::clock::Clock;
-    use headtime_sched::{Noop, WorkConserving};
     use headtime_testkit::Folder;
     use headtime_units::Sectors;
-    use std::convert::Infallible;
     use std::fs::File;
     use std::os::unix::fs::FileExt;
 
     const BLOCK: u64 = 8;
 
-    fn disk() -> Disk {
-        let build = || Box::new(WorkConserving::new(Noop::new())) as Box<_>;
-        let options = Options::new("one", Clock::start(), ("noop".into(), Box::new(build)));
-        let device = || Box::new(Null::new(Sectors::new(1 << 13), 32)) as Box<dyn Device>;
-        Disk::start(options, move || Ok::<_, Infallible>(device())).expect("starts")
+    /// Disk that serves nobody.
+    #[derive(Debug)]
+    struct Alone;
+
+    impl Served for Alone {
+        fn name(&self) -> &str {
+            "one"
+        }
+
+        fn capacity(&self) -> Sectors {
+            Sectors::new(1 << 13)
+        }
+
+        fn sector_bytes(&self) -> u32 {
+            512
+        }
+
+        fn members(&self) -> usize {
+            1
+        }
+
+        fn depth(&self) -> u32 {
+            1
+        }
+
+        fn has_failed(&self) -> bool {
+            false
+        }
+
+        fn is_stopped(&self) -> bool {
+            false
+        }
+
+        fn run_job(&self, _: MakeJob) {}
+
+        fn end_job(&self) {}
+
+        fn ask_job(&self) {}
     }
 
-    fn watch(folder: &Folder, disk: &Disk) -> Arc<Watch> {
+    fn disk() -> Arc<dyn Served> {
+        Arc::new(Alone)
+    }
+
+    fn watch(folder: &Folder, disk: &Arc<dyn Served>) -> Arc<Watch> {
         let identity = Identity {
             device: "null".to_owned(),
-            capacity: disk.geometry().capacity,
+            capacity: disk.capacity(),
             sector_bytes: 512,
         };
         let block = Sectors::new(BLOCK);
@@ -517,68 +517,29 @@ mod tests {
         hand_over(&sink, 3, false);
         let number = 3;
         let compared = false;
-        assert_eq!(
-            next(&sink),
-            (
-                vec![Sunk::Kept {
-                    number,
-                    read: 9,
-                    compared
-                }],
-                None
-            )
-        );
+        assert_eq!(next(&sink), (vec![Sunk::Kept((number, 9), compared)], None));
         hand_over(&sink, 3, true);
         let compared = true;
-        assert_eq!(
-            next(&sink),
-            (
-                vec![Sunk::Kept {
-                    number,
-                    read: 9,
-                    compared
-                }],
-                None
-            )
-        );
+        assert_eq!(next(&sink), (vec![Sunk::Kept((number, 9), compared)], None));
         // A damaged page has no hash to compare with.
         let hashes = File::options().write(true).open(folder.join("hashes"));
         let hashes = hashes.expect("there");
         hashes.write_all_at(b"damage", 20 << 10).expect("there");
         hand_over(&sink, 3, true);
         let compared = false;
-        let anew = Sunk::Kept {
-            number,
-            read: 9,
-            compared,
-        };
-        assert_eq!(next(&sink), (vec![Sunk::Damaged { number }, anew], None));
+        let anew = Sunk::Kept((number, 9), compared);
+        assert_eq!(next(&sink), (vec![Sunk::Damaged(number), anew], None));
         let hash = hash_of(&[3; 4096]) + 1;
-        sink.keep(number, 9, hash);
+        sink.send(Task::Keep((number, 9), hash));
         let compared = true;
-        assert!(matches!(next(&sink).0[..], [Sunk::Kept { .. }]));
+        assert!(matches!(next(&sink).0[..], [Sunk::Kept(..)]));
         hand_over(&sink, 3, true);
         let hash = hash_of(&[3; 4096]);
-        assert_eq!(
-            next(&sink).0,
-            [Sunk::Changed {
-                number,
-                read: 9,
-                hash
-            }]
-        );
-        sink.keep(number, 9, hash);
-        assert_eq!(
-            next(&sink).0,
-            [Sunk::Kept {
-                number,
-                read: 9,
-                compared
-            }]
-        );
-        sink.sync(5);
+        assert_eq!(next(&sink).0, [Sunk::Changed((number, 9), hash)]);
+        sink.send(Task::Keep((number, 9), hash));
+        assert_eq!(next(&sink).0, [Sunk::Kept((number, 9), compared)]);
+        sink.send(Task::Sync(5));
         assert_eq!(next(&sink), (vec![Sunk::Synced(5)], None));
-        disk.stop().expect("stops");
     }
 
     #[test]
@@ -588,11 +549,10 @@ mod tests {
         let never = Path::new("/dev/null").to_owned();
         let durable = DurableFile::of(File::open(&never).expect("every machine has it"), never);
         let sink = Sink::start(watch(&folder, &disk), durable, disk.clone()).expect("a thread");
-        sink.sync(5);
+        sink.send(Task::Sync(5));
         let (sunk, problem) = next(&sink);
         assert_eq!(sunk, []);
         assert!(problem.expect("refused").text.starts_with("/dev/null: "));
-        disk.stop().expect("stops");
     }
 
     #[test]
@@ -613,6 +573,5 @@ mod tests {
         assert_eq!(sunk, []);
         assert!(problem.expect("a bug").is_loss);
         assert!(sink.has_room());
-        disk.stop().expect("stops");
     }
 }

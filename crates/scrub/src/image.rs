@@ -4,6 +4,8 @@
 //! pass of a copy makes the file. An existing file is left alone, unless it is known to be the image of an unfinished copy. Otherwise a new
 //! copy could overwrite an older, finished image.
 
+mod line;
+
 use super::byte_range::ByteRange;
 use super::files::{self, FileId};
 use super::identity::ProgressError;
@@ -14,6 +16,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+
+pub(super) use line::{Line, Moment};
 
 /// Bytes that are checked for zeroes together: the unit of a file system's holes.
 const UNIT: usize = 4096;

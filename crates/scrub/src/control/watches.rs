@@ -9,7 +9,7 @@ use super::super::job::Resting;
 use super::super::sink::SinkThread;
 use super::super::watch::{Resumed, Watch};
 use super::{Now, Scrubs};
-use headtime_engine::{Background, Member};
+use headtime_engine::Background;
 use headtime_units::{Bytes, Sectors};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -104,7 +104,7 @@ impl Scrubs {
             drop(told);
             Box::new(Resting::new(watches, SinkThread::default())) as Box<dyn Background>
         };
-        self.disk.run_in_background(Member(0), Box::new(job));
+        self.disk.run_job(Box::new(job));
         // The disk's thread takes clients' requests first. The job has to be there before the first write of a client.
         let _ = is_there.recv();
     }

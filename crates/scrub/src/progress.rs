@@ -202,6 +202,13 @@ impl Plan {
         is_part.then_some(self.part)
     }
 
+    /// Those of the sectors that are to be read; `None` if there are none.
+    pub fn in_range(&self, extent: Extent) -> Option<Extent> {
+        let start = extent.start.max(self.range.start);
+        let end = extent.end().min(self.range.end());
+        (start < end).then(|| Extent::new(start, end - start))
+    }
+
     /// Blocks that lie in the range, wholly or in part.
     pub fn range_blocks(&self) -> Range<u64> {
         let block = self.block.get();
