@@ -3,11 +3,11 @@
 use super::budget::{Budget, Waiter};
 use crate::request::{Completer, Completion};
 use crossbeam_queue::ArrayQueue;
+use headtime_units::Time;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
-use std::time::Instant;
 
 /// Completions of one connection, and the means to wake the connection's task.
 ///
@@ -26,7 +26,7 @@ pub(super) struct Inbox {
     /// True if the connection has ended.
     gone: AtomicBool,
     /// Time since which the connection has waited without an unanswered request.
-    idle: Mutex<Option<Instant>>,
+    idle: Mutex<Option<Time>>,
     /// Bytes to give back when the inbox is dropped. The disk retains the inbox as long as it has requests of the connection.
     left: Mutex<Option<Left>>,
 }
@@ -69,10 +69,10 @@ impl Inbox {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, budget });
     }
 
-    /// Notes that the connection waits, and whether all requests are answered.
-    pub(super) fn waits(&self, is_idle: bool) {
+    /// Notes that the connection waits. `now` is given if all requests are answered.
+    pub(super) fn waits(&self, now: Option<Time>) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        *idle = is_idle.then(|| idle.unwrap_or_else(Instant::now));
+        *idle = now.map(|now| idle.unwrap_or(now));
     }
 
     /// Notes that the connection has something to do.
@@ -81,7 +81,7 @@ impl Inbox {
     }
 
     /// Time since which the connection is idle.
-    pub(super) fn idle_since(&self) -> Option<Instant> {
+    pub(super) fn idle_since(&self) -> Option<Time> {
         let idle = *self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.filter(|_| !self.is_draining())
     }

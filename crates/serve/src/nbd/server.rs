@@ -254,18 +254,23 @@ impl Common {
         let idle = present
             .iter()
             .filter_map(|inbox| Some((inbox.idle_since()?, inbox)));
-        match idle.min_by_key(|(since, _)| *since) {
-            Some((since, inbox)) if since.elapsed() >= self.limits.idle => {
-                tracing::warn!(
-                    "a connection that was idle for {:.0} s was closed for another one: there are {}",
-                    since.elapsed().as_secs_f64(),
-                    present.len()
-                );
-                inbox.drain();
-                true
-            }
-            _ => false,
+        let longest = idle.min_by_key(|(since, _)| *since);
+        let Some(((since, inbox), export)) = longest.zip(self.exports.first()) else {
+            return false;
+        };
+        // All disks of a server have one clock.
+        let idle = export.disk.now().saturating_since(since);
+        let idle = Duration::from_nanos(idle.as_nanos());
+        if idle < self.limits.idle {
+            return false;
         }
+        tracing::warn!(
+            "a connection that was idle for {} s was closed for another one: there are {}",
+            idle.as_secs(),
+            present.len()
+        );
+        inbox.drain();
+        true
     }
 
     /// Offers for a client that connects now. If a write to a disk has failed and the disk takes no more writes, its export is read-only

@@ -245,7 +245,9 @@ impl Session {
             match progress {
                 true => self.terms.inbox.works(),
                 false => {
-                    self.terms.inbox.waits(self.unanswered == 0);
+                    let is_idle = self.unanswered == 0;
+                    let now = is_idle.then(|| self.terms.export.disk.now());
+                    self.terms.inbox.waits(now);
                     poll_fn(|cx| self.wait(cx)).await?;
                 }
             }

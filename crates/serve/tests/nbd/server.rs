@@ -175,7 +175,7 @@ fn connections_are_limited() {
 fn at_the_limit_the_connection_that_was_idle_for_longest_is_closed() {
     let fixture = limited(Limits {
         connections: 2,
-        idle: Duration::from_millis(1),
+        idle: Duration::ZERO,
         ..Limits::default()
     });
     let mut one = Client::connect(&fixture.path(), "disk");
@@ -186,13 +186,15 @@ fn at_the_limit_the_connection_that_was_idle_for_longest_is_closed() {
     fixture.memory.hold();
     two.request(command::READ, 0, 0, 512, b"");
     fixture.memory.wait_for(3);
-    std::thread::sleep(Duration::from_millis(20));
-    let mut three = Client::connect(&fixture.path(), "disk");
+    let greeted = || {
+        unix(&fixture.path())
+            .read(&mut [0; 1])
+            .is_ok_and(|read| read == 1)
+    };
+    wait_until("the first to be idle", greeted);
     assert!(one.is_closed());
     fixture.memory.release();
     assert_eq!(two.reply(512).error, 0);
-    three.pread(0, 512);
-    assert_eq!(fixture.counts.turned_away(), 0);
 }
 
 #[test]
