@@ -624,6 +624,13 @@ impl World for Live {
             self.give_share_back(share);
             let result = Ok(());
             self.note_last_flush(cookie, result);
+            self.metrics.exports[usize::from(origin.export)].unfinished += 1;
+            let request = Request {
+                origin,
+                class,
+                ..Request::new((), op, extent, now)
+            };
+            self.metrics.finished(&request, now, now, true);
             self.reply(
                 &to,
                 Completion {
