@@ -15,6 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 schedulers=noop,deadline,clook,sstf,sptf
 waiting=noop,deadline,anticipatory,cfq,stream,clairvoyant
+all=noop,deadline,mq-deadline,clook,sstf,sptf,sptf-sw60,anticipatory,nise,cfq,bfq,stream,clairvoyant
 
 {
     echo '# Tables'
@@ -85,7 +86,7 @@ for profile in atlas10k exos-x18; do
 done
 
 picture=no
-replay disksim-ascii-array "$data" disksim-ascii.trace wd5000aaks $waiting --closed 32 --depth 1 --fit wrap \
+replay disksim-ascii-array "$data" disksim-ascii.trace wd5000aaks $all --closed 32 --depth 1 --fit wrap \
     --set array.members=5 --set 'array.coordinate=[false,true]'
 
 # A trace as a program with a goal, beside a program that reads a file again and again.
