@@ -21,12 +21,12 @@ const GRACE: Duration = Duration::from_secs(10);
 /// A command, before and after it has started.
 pub struct RunCommand {
     text: String,
-    state: Arc<State>,
+    state: Arc<CommandState>,
     gone: Option<oneshot::Sender<()>>,
 }
 
 #[derive(Default)]
-struct State {
+struct CommandState {
     progress: Mutex<Progress>,
     changed: Condvar,
 }
@@ -38,7 +38,7 @@ struct Progress {
     status: Option<Result<ExitStatus, String>>,
 }
 
-impl State {
+impl CommandState {
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,7 +66,7 @@ impl State {
 impl RunCommand {
     /// Returns the command, and the front of a server that ends with the command.
     pub fn new(text: &str) -> (RunCommand, Front) {
-        let state = Arc::new(State::default());
+        let state = Arc::new(CommandState::default());
         let (gone, is_gone) = oneshot::channel();
         let (ending, abandoned) = (Arc::clone(&state), Arc::clone(&state));
         let front = Front {
@@ -136,7 +136,7 @@ impl RunCommand {
 }
 
 /// Waits for the end of the command, then takes its status.
-fn reap(state: &State, id: Pid, gone: oneshot::Sender<()>) {
+fn reap(state: &CommandState, id: Pid, gone: oneshot::Sender<()>) {
     // The process stays a zombie until the lock is held, so that no signal can meet another process.
     let _ = waitid(
         WaitId::Pid(id),

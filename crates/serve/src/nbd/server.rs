@@ -102,8 +102,8 @@ impl Counts {
     }
 }
 
-/// Kind of socket: a file or an address. Each has connections of its own.
-type Kind = std::mem::Discriminant<Stream>;
+/// SocketKind of socket: a file or an address. Each has connections of its own.
+type SocketKind = std::mem::Discriminant<Stream>;
 
 /// State that all connections share.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ struct Common {
     /// Bytes of unanswered requests.
     budget: Arc<Budget>,
     /// Inboxes of the connections by kind of socket, for the order to end.
-    inboxes: Mutex<Vec<(Kind, Weak<Inbox>)>>,
+    inboxes: Mutex<Vec<(SocketKind, Weak<Inbox>)>>,
 }
 
 /// Server of several exports on several sockets.
@@ -240,7 +240,7 @@ impl Common {
 
     /// True if another connection of this kind of socket may come. At the limit the connection that was idle for longest is
     /// closed, so that idle clients lock nobody out.
-    fn has_room(&self, kind: Kind) -> bool {
+    fn has_room(&self, kind: SocketKind) -> bool {
         let mut inboxes = self.inboxes.lock().unwrap_or_else(PoisonError::into_inner);
         inboxes.retain(|(_, inbox)| inbox.strong_count() > 0);
         let of_kind = inboxes.iter().filter(|(of, _)| *of == kind);
