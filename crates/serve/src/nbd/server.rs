@@ -102,7 +102,7 @@ impl Counts {
     }
 }
 
-/// SocketKind of socket: a file or an address. Each has connections of its own.
+/// Kind of socket: a file or an address. Each has connections of its own.
 type SocketKind = std::mem::Discriminant<Stream>;
 
 /// State that all connections share.
