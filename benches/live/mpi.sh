@@ -214,7 +214,7 @@ backup() {
 }
 
 # backup_mb: what the disks have read for the backup, in MB.
-backup_mb() { ask status | jq '[.disks[].exports[] | select(.name | startswith("backup")).bytes.read] | add / 1e6'; }
+backup_mb() { ask status --json | jq '[.disks[].exports[] | select(.name | startswith("backup")).bytes.read] | add / 1e6'; }
 
 # end_backup: of the row, if there is one.
 behind=
@@ -256,7 +256,7 @@ row() {
     wait "${running[@]}"
     took=$(jq -n "$EPOCHREALTIME - $from")
     end_backup
-    late=$(ask status | jq -r '[.disks[].lateness_ms.late_share] | if max > 0.01 then " !" else "" end')
+    late=$(ask status --json | jq -r '[.disks[].lateness_ms.late_share] | if max > 0.01 then " !" else "" end')
     printf '| %s%s |' "$1" "$late"
     for name in report index; do
         jq -nr "$(cat "$work/$name.time") as \$took | (${alone[$name]} * $goal) as \$goal |
