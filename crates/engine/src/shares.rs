@@ -8,7 +8,8 @@
 //! # How it works
 //!
 //! Requests wait here, by client, before they go to the engine. The engine has at most as many requests as it serves in
-//! `wait`, by the mean time between completions, and at least `depth`. So a new request waits for others of that time.
+//! `wait`, by the mean time between completions, at most 128, and at least `depth`. So a new request waits for others
+//! of that time.
 //! The next request is that of the client with the least *served* time over its weight. The served time counts the
 //! time between completions for the client whose request ended, and the mean of that for requests in the engine. A
 //! client that was idle begins with the served time of the least served active client, so nobody saves time up.
@@ -25,6 +26,11 @@ use std::collections::VecDeque;
 
 /// Weight of a new time in a mean: 1/8, as for round trips of TCP (RFC 6298).
 const MEAN_SHARE: u64 = 8;
+
+/// Requests that the engine has at most, unless `depth` is more. Times vary: a drive's buffer takes writes at once until
+/// the buffer is full, so the mean says little of the requests that the engine has already. A drive that serves 128
+/// requests a second needs a second for them.
+const INSIDE_MAX: u32 = 128;
 
 /// Clients without requests that are remembered. With more, the next new client takes the place of the one that was idle
 /// for longest, which returns as a new client.
@@ -141,7 +147,7 @@ impl<T> Shares<T> {
 
     /// True if the engine may have another request. Before the first completion the mean is not known.
     pub fn has_room(&self) -> bool {
-        let is_known = self.mean > Nanos::ZERO;
+        let is_known = self.mean > Nanos::ZERO && self.inside < INSIDE_MAX;
         self.inside < self.depth || is_known && self.mean * u64::from(self.inside) < self.wait
     }
 

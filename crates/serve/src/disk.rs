@@ -160,8 +160,8 @@ impl Disk {
         match self.0.shares.get(usize::from(export)).map(|share| share.by) {
             None | Some(ShareBy::None) => 0,
             Some(ShareBy::Export) => 1 + u32::from(export),
-            // Numbers of exports are below.
-            Some(ShareBy::Peer) => peer.wrapping_mul(31).wrapping_add(export.into()) | 1 << 31,
+            // Numbers of exports are below. Schedulers that know processes take equal peers of two exports for one.
+            Some(ShareBy::Peer) => peer | 1 << 31,
         }
     }
 

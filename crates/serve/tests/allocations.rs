@@ -10,7 +10,7 @@ use headtime_disk::profile::by_name;
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Flags, NoPositioning, Op, Scheduler, Spec};
 use headtime_serve::device::Device;
-use headtime_serve::disk::{Disk, Export, Options};
+use headtime_serve::disk::{Disk, Export, ExportShare, Options, ShareBy};
 use headtime_serve::emulated::{self, StoreSpec};
 use headtime_serve::file;
 use headtime_serve::goals::feed::feed;
@@ -47,6 +47,8 @@ fn options() -> Options {
     options.engine.depth = 8;
     // The test drains no notes, so that their room is used up during the run.
     options.feed = Some(feed().0);
+    let by = ShareBy::Export;
+    options.shares = vec![ExportShare { weight: 1, by }];
     // Never reached, but kept account of for each command.
     options.timeout = Some(Nanos::from_secs(60));
     options

@@ -109,6 +109,63 @@ impl Sink {
     }
 }
 
+impl Sink {
+    /// Flushes that went to the device.
+    fn flushes(&self) -> usize {
+        let bytes = self.0.lock().expect("whole");
+        let text = std::str::from_utf8(&bytes).expect("is text");
+        let records = log::read(text).map(|record| record.expect("can be read").1);
+        let flushes = records.filter(|record| {
+            matches!(
+                record,
+                log::Record::Decision(_, log::Decision::Issue { op: Op::Flush, .. })
+            )
+        });
+        flushes.count()
+    }
+}
+
+#[test]
+fn a_flush_goes_to_the_device_if_something_has_changed_since_the_last_one() {
+    let sink = Sink::default();
+    let mut options = options(Clock::start());
+    options.log = Some(Box::new(sink.clone()));
+    let (disk, switch) = faulty(options);
+    let flush = || assert_eq!(ask(&disk, Op::Flush, 0), Ok(()));
+    // An earlier server may have left changes.
+    (0..3).for_each(|_| flush());
+    let mut expected = 1;
+    for op in [Op::Write, Op::Read, Op::Discard, Op::Read, Op::Write] {
+        assert_eq!(ask(&disk, op, 800), Ok(()));
+        (0..3).for_each(|_| flush());
+        expected += usize::from(op != Op::Read);
+    }
+    // A write that is on its way when the flush comes: this flush goes, and so does the next one.
+    inject(&disk, Fault::Stall(Nanos::from_millis(50)));
+    let inbox = Inbox::new(2);
+    submit(&disk, request(&disk, 0, Op::Write, 800, &inbox));
+    submit(&disk, request(&disk, 1, Op::Flush, 0, &inbox));
+    (0..2).for_each(|_| assert_eq!(inbox.wait().result, Ok(())));
+    (0..3).for_each(|_| flush());
+    expected += 2;
+    // A write that failed may have changed something.
+    switch.fail_writes(1);
+    assert!(ask(&disk, Op::Write, 800).is_err());
+    flush();
+    switch.fail_writes(0);
+    assert_eq!(now(disk.clear_failure()), Ok(Ok(())));
+    (0..3).for_each(|_| flush());
+    expected += 1;
+    let metrics = now(disk.snapshot()).expect("runs");
+    assert_eq!(
+        metrics.metrics.exports[0].requests[Op::Flush as usize],
+        3 + 5 * 3 + 1 + 3 + 1 + 3
+    );
+    disk.stop().expect("stops");
+    // Nothing is left for the flush at the end.
+    assert_eq!(sink.flushes(), expected);
+}
+
 #[test]
 fn every_request_comes_back_once() {
     let disk = null(options(Clock::start()), 32).expect("starts");

@@ -11,6 +11,7 @@ mod live;
 mod orders;
 mod start;
 mod steps;
+mod unflushed;
 
 use super::log::LogThread;
 use super::options::{BuildScheduler, Devices, MemberOptions, Options, StartError};

@@ -5,7 +5,7 @@ use crate::request::{Completer, Completion};
 use crossbeam_queue::ArrayQueue;
 use headtime_units::Time;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
@@ -25,8 +25,8 @@ pub(super) struct Inbox {
     overflown: AtomicBool,
     /// True if the connection has ended.
     gone: AtomicBool,
-    /// Time since which the connection has waited without an unanswered request.
-    idle: Mutex<Option<Time>>,
+    /// Time since which the connection waits and has no unanswered request, in nanoseconds; 0 if it does not.
+    idle_since: AtomicU64,
     /// Bytes to give back when the inbox is dropped. The disk retains the inbox as long as it has requests of the connection.
     left: Mutex<Option<Left>>,
 }
@@ -56,7 +56,7 @@ impl Inbox {
             turn: AtomicBool::new(false),
             overflown: AtomicBool::new(false),
             gone: AtomicBool::new(false),
-            idle: Mutex::new(None),
+            idle_since: AtomicU64::new(0),
             left: Mutex::new(None),
         }
     }
@@ -69,21 +69,15 @@ impl Inbox {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, budget });
     }
 
-    /// Notes that the connection waits. `now` is given if all requests are answered.
-    pub(super) fn waits(&self, now: Option<Time>) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        *idle = now.map(|now| idle.unwrap_or(now));
-    }
-
-    /// Notes that the connection has something to do.
-    pub(super) fn works(&self) {
-        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// Notes that the connection waits from now on and has no unanswered request.
+    pub(super) fn idles(&self, now: Time) {
+        self.idle_since.store(now.as_nanos(), Ordering::Relaxed);
     }
 
     /// Time since which the connection is idle.
     pub(super) fn idle_since(&self) -> Option<Time> {
-        let idle = *self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.filter(|_| !self.is_draining())
+        let since = self.idle_since.load(Ordering::Relaxed);
+        (since > 0 && !self.is_draining()).then(|| Time::from_nanos(since))
     }
 
     pub(super) fn pop(&self) -> Option<Completion> {
@@ -124,6 +118,7 @@ impl Inbox {
     /// Notes that the connection's task is awake and checks the queue itself.
     pub(super) fn awake(&self) {
         self.asleep.store(false, Ordering::Relaxed);
+        self.idle_since.store(0, Ordering::Relaxed);
     }
 
     fn waker(&self) -> MutexGuard<'_, Option<Waker>> {

@@ -242,14 +242,11 @@ impl Session {
             if !self.reading && !self.held && self.unanswered == self.incomplete() {
                 return Ok(());
             }
-            match progress {
-                true => self.terms.inbox.works(),
-                false => {
-                    let is_idle = self.unanswered == 0;
-                    let now = is_idle.then(|| self.terms.export.disk.now());
-                    self.terms.inbox.waits(now);
-                    poll_fn(|cx| self.wait(cx)).await?;
+            if !progress {
+                if self.unanswered == 0 {
+                    self.terms.inbox.idles(self.terms.export.disk.now());
                 }
+                poll_fn(|cx| self.wait(cx)).await?;
             }
             rounds += 1;
             if rounds % ROUNDS_AT_A_TIME == 0 {

@@ -11,9 +11,6 @@ use std::collections::VecDeque;
 /// this long, where the scheduler serves in order of arrival. A longer time leaves schedulers more to choose from.
 const WAIT: Nanos = Nanos::from_millis(250);
 
-/// Requests that wait here at most. With more, the queue is not read, and clients have to wait there.
-const WAITING_MAX: usize = 4096;
-
 /// Requests of the clients of a disk.
 pub(super) struct Admission {
     exports: Vec<ExportShare>,
@@ -23,18 +20,14 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Shares of the exports, before an engine that takes `depth` commands.
-    pub fn new(exports: Vec<ExportShare>, depth: u32) -> Admission {
-        Admission {
-            exports,
+    /// Shares of the exports, before an engine that takes `depth` commands. `None` if there are no shares. Front ends
+    /// bound the requests that wait here: each connection has a number of its own, and all have a number of bytes.
+    pub fn new(exports: &[ExportShare], depth: u32) -> Option<Admission> {
+        (!exports.is_empty()).then(|| Admission {
+            exports: exports.to_vec(),
             shares: Shares::new(depth, WAIT),
             passing: VecDeque::new(),
-        }
-    }
-
-    /// True if another request may wait.
-    pub fn has_room_to_wait(&self) -> bool {
-        self.shares.waiting() + self.passing.len() < WAITING_MAX
+        })
     }
 
     /// True if a request may go to the engine.
@@ -44,17 +37,20 @@ impl Admission {
 
     /// Adds a request.
     pub fn push(&mut self, submission: Submission) {
-        let share = self.exports.get(usize::from(submission.origin.export));
-        match share.filter(|share| share.by != ShareBy::None) {
-            Some(share) if submission.class != Class::REAL_TIME => {
-                let name = match submission.origin.process {
-                    // The front end knows no peers.
-                    0 => 1 + u64::from(submission.origin.export),
-                    client => client.into(),
-                };
-                self.shares.push(name, share.weight, submission);
+        let export = submission.origin.export;
+        let share = self.exports[usize::from(export)];
+        let peer = match share.by {
+            _ if submission.class == Class::REAL_TIME => None,
+            ShareBy::None => None,
+            ShareBy::Export => Some(0),
+            ShareBy::Peer => Some(submission.origin.process),
+        };
+        match peer {
+            Some(peer) => {
+                let client = u64::from(export) << 32 | u64::from(peer);
+                self.shares.push(client, share.weight, submission);
             }
-            _ => self.passing.push_back(submission),
+            None => self.passing.push_back(submission),
         }
     }
 

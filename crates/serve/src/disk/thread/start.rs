@@ -110,7 +110,7 @@ impl Thread {
         let stations = stations.collect();
         Ok(Thread {
             core,
-            live: Live::new(shared, stations, unfinished, feed).sharing(),
+            live: Live::new(shared, stations, unfinished, feed),
             chosen,
             log_flushed: Time::ZERO,
             steps: 0,

@@ -1,0 +1,71 @@
+//! Requests of the front ends, until they go to the engine.
+
+use super::Live;
+use crate::request::{Failure, Kind, Submission};
+use headtime_engine::shares::ShareOf;
+use headtime_units::Time;
+
+impl Live {
+    /// Takes the next request from the queue, if there is room for another request.
+    pub fn fetch(&mut self, now: Time) {
+        if self.next.is_some() || !self.has_room() {
+            return;
+        }
+        if !self.steps.is_idle() {
+            while let Some((to, completion)) = self.steps.ended() {
+                self.reply(&to, completion);
+            }
+            self.next = self.steps.next();
+        }
+        while self.next.is_none()
+            && self.steps.has_room()
+            && let Some((submission, share)) = self.take(now)
+        {
+            if submission.to.is_gone() {
+                self.give_share_back(share);
+                let Submission {
+                    cookie, data, to, ..
+                } = submission;
+                self.answer(&to, cookie, Err(Failure::new(Kind::ShuttingDown)), data);
+            } else if self.steps.passes(&submission) {
+                (self.next, self.next_share) = (Some(submission), share);
+            } else {
+                // Requests of several steps are rare, and do not count.
+                self.give_share_back(share);
+                self.next = self.steps.admit(submission);
+            }
+        }
+    }
+
+    /// Takes a request from the queue, or the next one whose client's turn it is.
+    fn take(&mut self, now: Time) -> Option<(Submission, Option<ShareOf>)> {
+        let Some(admission) = &mut self.admission else {
+            return self.shared.take().map(|submission| (submission, None));
+        };
+        while let Some(submission) = self.shared.take() {
+            admission.push(submission);
+        }
+        admission.pop(now)
+    }
+
+    /// Notes that a request that counted for a share does not go to the engine.
+    pub(super) fn give_share_back(&mut self, share: Option<ShareOf>) {
+        if let (Some(share), Some(admission)) = (share, &mut self.admission) {
+            admission.passed_over(share);
+        }
+    }
+
+    /// Returns true if another request may come in.
+    fn has_room(&self) -> bool {
+        self.pending.len() - self.free.len() < self.unfinished_max
+    }
+
+    /// Returns true if a request is ready and may come in.
+    pub fn has_next(&self) -> bool {
+        let comes = || {
+            let waits = self.admission.as_ref();
+            !self.shared.queue.is_empty() || waits.is_some_and(|waits| waits.has_next())
+        };
+        self.has_room() && (self.steps.has_ready() || self.steps.has_room() && comes())
+    }
+}
