@@ -19,7 +19,7 @@
 //! Unaligned writes are served, unlike with `O_DIRECT` on a block device. Every program gets direct I/O here, and few programs know it:
 //! `cp` into a disk of 4096-byte sectors ends with an unaligned write.
 //!
-//! The kernel splits requests of more than 1 MiB. It sends at most 128 requests at a time for which no system call waits (asynchronous and
+//! The kernel splits requests of more than 1 MiB. The kernel sends at most 128 requests at a time for which no system call waits (asynchronous and
 //! read-ahead requests).
 //!
 //! # Threads

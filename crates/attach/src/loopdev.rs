@@ -1,6 +1,6 @@
 //! Loop devices: a file as a block device, for file systems and other users.
 //!
-//! Linux schedules a loop device's requests like other block devices' requests. It reads ahead and splits large requests. [`attach`] sets
+//! Linux schedules a loop device's requests like other block devices' requests. Linux reads ahead and splits large requests. [`attach`] sets
 //! the device up so that the server sees the requests of the programs:
 //!
 //! | setting | value | why |
@@ -58,7 +58,7 @@ pub struct LoopError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopDevice {
     number: u32,
-    /// The kernel's count of media changes, from `/sys/block/loopN/diskseq`. It grows with each file
+    /// The kernel's count of media changes, from `/sys/block/loopN/diskseq`. The count grows with each file
     /// that a loop device is given. `None` before Linux 5.15.
     sequence: Option<u64>,
 }

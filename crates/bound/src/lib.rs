@@ -1,6 +1,6 @@
 //! Lower bound on the time that a disk needs for given work, for any scheduler.
 //!
-//! A [`Bound`] is no schedule. It is the longest of three times. Every run takes at least as long as each of these
+//! A [`Bound`] is no schedule, but the longest of three times. Every run takes at least as long as each of these
 //! times, for any order, merging and waits:
 //!
 //! - *arm*: the time in which all sectors that the medium must read or write pass under the head, plus the shortest

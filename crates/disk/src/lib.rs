@@ -1,6 +1,6 @@
 //! A model of a hard disk.
 //!
-//! A [`Profile`] describes a drive. It is read from TOML and checked, so that nothing built on it
+//! A [`Profile`] describes a drive. A profile is read from TOML and checked, so that nothing built on it
 //! can fail. [`Layout`] says where each sector is. [`Mechanics`] says how long the arm and the
 //! platter take to reach it. Both are pure: time and the state of the arm are arguments. [`Drive`]
 //! is the disk as a whole, with buffer, bus and queue.

@@ -1,11 +1,11 @@
 //! Checks the promises of an engine against its events and commands.
 //!
 //! An [`Audit`] is notified of every event and command. The audit models a disk with the last writer of each sector. It
-//! finds requests that are lost, finished twice, overtaken by a conflicting request, or that pass a flush. It also
+//! finds requests that are lost, finished twice, overtaken by a conflicting request, or that pass a flush. The audit also
 //! finds a merged command whose parts do not tile it.
 //!
-//! If there are lanes, the audit checks gates, too. It finds a command that the gate did not let through or is not
-//! notified of. It finds a command with parts of several lanes. It finds a request that waits for a request of a lower
+//! If there are lanes, the audit checks gates, too. The audit then finds a command that the gate did not let through or is not
+//! notified of. The audit finds a command with parts of several lanes, and a request that waits for a request of a lower
 //! rank which did not inherit the rank ([`Audit::at_rest`]). A request waits for overlapping requests, and for requests
 //! before an earlier flush.
 //!

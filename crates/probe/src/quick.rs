@@ -1,6 +1,6 @@
 //! Measurement of a disk in two minutes.
 //!
-//! The measurement uses reads alone and leaves the buffer as it is. It covers rotation, sequential bandwidth over the disk, random reads at
+//! The measurement uses reads alone and leaves the buffer as it is, and covers rotation, sequential bandwidth over the disk, random reads at
 //! two depths, and service time by distance. Each part gets a share of [`QuickOptions::time`], on the probe's clock.
 //!
 //! *Rotation* ([`Rotation`]). Random places are read repeatedly, with pauses. A sector passes the head once a turn. Two reads of the same

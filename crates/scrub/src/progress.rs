@@ -202,7 +202,7 @@ impl Plan {
         is_part.then_some(self.part)
     }
 
-    /// Those of the sectors that are to be read; `None` if there are none.
+    /// Part of the sectors that the scrub reads; `None` if there is no such part.
     pub fn in_range(&self, extent: Extent) -> Option<Extent> {
         let start = extent.start.max(self.range.start);
         let end = extent.end().min(self.range.end());

@@ -17,29 +17,29 @@ pub enum Fault {
     Loses,
     /// Every third request is handed out twice.
     Duplicates,
-    /// It says that nobody is overtaken more than four times.
+    /// The policy says that nobody is overtaken more than four times.
     ClaimsBound,
-    /// It says that nobody waits longer than 1 ms and two accesses.
+    /// The policy says that nobody waits longer than 1 ms and two accesses.
     ClaimsTime,
     /// A peek moves the head, as it seems to the elevator.
     PeekRemembers,
     /// A call of `take` while nothing is queued moves the head, as it seems to the elevator.
     AskedInVain,
-    /// It shows the oldest request and takes the nearest.
+    /// The policy shows the oldest request and takes the nearest.
     PeekDisagrees,
-    /// It ignores that a request became part of another.
+    /// The policy ignores that a request became part of another.
     IgnoresFused,
-    /// It ignores that a request grew.
+    /// The policy ignores that a request grew.
     IgnoresMerged,
-    /// It forgets that a fused request has the older arrival.
+    /// The policy forgets that a fused request has the older arrival.
     ForgetsPlace,
-    /// It drains in order of address.
+    /// The policy drains in order of address.
     DrainsByAddress,
-    /// It keeps a request back when drained.
+    /// The policy keeps a request back when drained.
     DrainsPartly,
-    /// It returns nothing, every third time, although something is queued.
+    /// The policy returns nothing, every third time, although something is queued.
     Shy,
-    /// It keeps a withdrawn request queued.
+    /// The policy keeps a withdrawn request queued.
     KeepsWithdrawn,
     /// A request queued for 2 ms is urgent, but `expires` says that no request ever becomes urgent.
     ForgetsExpiry,
@@ -249,15 +249,15 @@ impl BoundsWaits for Broken {
 /// How a [`BrokenWaiter`] waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFault {
-    /// It always waits another millisecond.
+    /// The policy always waits another millisecond.
     Forever,
-    /// It waits until now.
+    /// The policy waits until now.
     UntilNow,
-    /// It says that nothing is queued while it waits.
+    /// The policy says that nothing is queued while it waits.
     SaysEmpty,
-    /// It waits for a request that was withdrawn, until that comes.
+    /// The policy waits for a request that was withdrawn, until that comes.
     ForWithdrawn,
-    /// It hands out a request that was withdrawn while it held the disk for it.
+    /// The policy hands out a request that was withdrawn while it held the disk for it.
     HandsOutWithdrawn,
 }
 

@@ -28,7 +28,7 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Writer that passes on at most a number of bytes on one line. It escapes characters that would leave the line.
+/// Writer that passes on at most a number of bytes on one line. Escapes characters that would leave the line.
 ///
 /// The writer leaves escapes and quotes as they are, since it is for whole messages.
 #[derive(Debug)]

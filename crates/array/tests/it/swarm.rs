@@ -57,6 +57,25 @@ fn faults(draw: &mut Draw, volume: &Volume) -> Vec<(Time, Fault)> {
     faults
 }
 
+/// Swaps of schedulers in flight, in order of time.
+fn swaps(draw: &mut Draw, volume: &Volume) -> Vec<(Time, Order)> {
+    let count = draw.below(4);
+    let swap = |_| {
+        let at = Time::ZERO + Nanos::from_millis(draw.below(400));
+        let text = ["own", "own", "noop"][draw.below(3) as usize];
+        let swap = Order::Swap {
+            member: Member(draw.below(volume.map.members.into()) as u16),
+            lane: Lane(0),
+            text: text.to_owned(),
+            scheduler: scheduler(volume, text),
+        };
+        (at, swap)
+    };
+    let mut swaps: Vec<_> = (0..count).map(swap).collect();
+    swaps.sort_by_key(|(at, _)| *at);
+    swaps
+}
+
 /// Every third volume has no fault.
 fn draw_count(seed: u64) -> u64 {
     seed % 3
@@ -96,18 +115,7 @@ fn ran(seed: u64) -> Ran {
     let mut setup = volume.setup(&mut source, Box::new(Rc::clone(&coordinator)));
     let last = setup.stations.last_mut().expect("a volume has members");
     last.faults = faults(&mut draw, &volume);
-    for _ in 0..draw.below(4) {
-        let at = Time::ZERO + Nanos::from_millis(draw.below(400));
-        let text = ["own", "own", "noop"][draw.below(3) as usize];
-        let swap = Order::Swap {
-            member: Member(draw.below(members.into()) as u16),
-            lane: Lane(0),
-            text: text.to_owned(),
-            scheduler: scheduler(&volume, text),
-        };
-        setup.orders.push((at, swap));
-    }
-    setup.orders.sort_by_key(|(at, _)| *at);
+    setup.orders = swaps(&mut draw, &volume);
     setup.timeout = Some(Nanos::from_millis(500));
     setup.audit = true;
     setup.log = Some(&mut write);
@@ -171,18 +179,7 @@ fn mirror(seed: u64) -> (u64, String) {
     for station in &mut setup.stations {
         station.faults = faults(&mut draw, &volume);
     }
-    for _ in 0..draw.below(4) {
-        let at = Time::ZERO + Nanos::from_millis(draw.below(400));
-        let text = ["own", "noop"][draw.below(2) as usize];
-        let swap = Order::Swap {
-            member: Member(draw.below(members.into()) as u16),
-            lane: Lane(0),
-            text: text.to_owned(),
-            scheduler: scheduler(&volume, text),
-        };
-        setup.orders.push((at, swap));
-    }
-    setup.orders.sort_by_key(|(at, _)| *at);
+    setup.orders = swaps(&mut draw, &volume);
     setup.timeout = Some(Nanos::from_millis(500));
     setup.audit = true;
     setup.log = Some(&mut write);

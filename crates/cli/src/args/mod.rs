@@ -22,6 +22,7 @@ use headtime_engine::{GateSpec, gates};
 use headtime_lab::fault::EXIT_CODES;
 use headtime_sched::{PolicyInfo, Spec, policies};
 use std::path::PathBuf;
+use std::sync::LazyLock;
 
 pub use array::{ArrayCreate, ArrayDetect, ArrayShow, ArrayVerb};
 #[cfg(feature = "fuse")]
@@ -49,7 +50,7 @@ pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, T
 #[derive(Debug, Parser)]
 #[command(
     name = "headtime",
-    version = version(),
+    version = VERSION.as_str(),
     max_term_width = 100,
     arg_required_else_help = true,
     after_help = EXIT_CODES,
@@ -141,13 +142,14 @@ pub enum Verb {
 }
 
 /// Version, with the commit if the environment of the build has named one in `HEADTIME_COMMIT`, as for packages.
-fn version() -> &'static str {
+static VERSION: LazyLock<String> = LazyLock::new(|| {
     let version = env!("CARGO_PKG_VERSION");
-    match option_env!("HEADTIME_COMMIT") {
-        Some(commit) => Box::leak(format!("{version} ({commit})").into_boxed_str()),
-        None => version,
-    }
-}
+    let commit = option_env!("HEADTIME_COMMIT");
+    commit.map_or_else(
+        || version.to_owned(),
+        |commit| format!("{version} ({commit})"),
+    )
+});
 
 /// Arguments of `headtime generate`.
 #[derive(Debug, clap::Args)]

@@ -14,6 +14,7 @@ use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_linux::sys;
+use headtime_serve::disk::ShareBy;
 use headtime_serve::listen::Inherited;
 use headtime_units::Bytes;
 use std::fmt::Write as _;
@@ -159,7 +160,17 @@ fn check(
             let read_only = if export.read_only { ", read-only" } else { "" };
             let range =
                 (export.range.as_ref()).map_or(String::new(), |range| format!(", {}", **range));
-            let _ = writeln!(text, "  export {}: {class}{read_only}{range}", export.name);
+            let share = match (export.share.by, export.share.weight) {
+                (ShareBy::None, _) => ", no share".to_owned(),
+                (ShareBy::Peer, weight) => format!(", share {weight} for each peer"),
+                (ShareBy::Export, 1) => String::new(),
+                (ShareBy::Export, weight) => format!(", share {weight}"),
+            };
+            let _ = writeln!(
+                text,
+                "  export {}: {class}{read_only}{range}{share}",
+                export.name
+            );
         }
     }
     goals::prepare(config, prepared)?;

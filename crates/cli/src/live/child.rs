@@ -18,6 +18,9 @@ use tokio::sync::oneshot;
 /// Time that the command has to end, once the server ends for another reason. Then the command is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
+/// Directories of killed servers that are passed over.
+const ATTEMPTS: u32 = 100;
+
 /// A command, before and after it has started.
 pub struct RunCommand {
     text: String,
@@ -208,7 +211,11 @@ impl SocketFolder {
     ///
     /// If the directory cannot be made.
     pub fn new() -> Result<SocketFolder, Fault> {
-        let path = std::env::temp_dir().join(format!("headtime-{}", std::process::id()));
+        let process = std::process::id();
+        let path = |attempt| std::env::temp_dir().join(format!("headtime-{process}-{attempt}"));
+        // A killed server leaves its directory, and the number of its process comes again.
+        let unused = (0..ATTEMPTS).map(path).find(|path| !path.exists());
+        let path = unused.unwrap_or_else(|| path(ATTEMPTS));
         let made = DirBuilder::new().mode(0o700).create(&path);
         made.map_err(|error| Fault::writing(&path, &error))?;
         Ok(SocketFolder(path))

@@ -65,7 +65,7 @@ fn csv_and_json_have_all_distances() {
         assert_eq!(point["mean_ms"].as_f64(), Some(row[2]));
         assert_eq!(point["curve_ms"].as_f64(), Some(row[5]));
     }
-    // The same command prints the same bytes, and another seed other bytes.
+    // A repeated command prints equal bytes, and another seed other bytes.
     assert_eq!(csv, stdout(&[&args[..], &["--format", "csv"]].concat()));
     let other = [
         "drive",

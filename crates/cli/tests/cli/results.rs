@@ -526,8 +526,8 @@ fn a_table_says_why_rows_are_equal() {
     assert_eq!(equal(&scan), [order]);
 }
 
-/// Four readers that think: so briefly that waiting serves four times as much, or for so long that waiting serves
-/// less.
+/// Four readers that think. With short thinking, waiting serves four times as much. With long thinking, waiting
+/// serves less.
 #[test]
 fn stream_waits_where_that_serves_more_and_not_where_it_serves_less() {
     let rates = |think: &str| {

@@ -280,7 +280,7 @@ fn what_has_changed_is_told_and_nothing_is_lost() {
             "requests = 200\nwarm_up = \"1s\"\n",
             "run.warm_up was not given",
         ),
-        // The same keys in another order make other combinations.
+        // Keys in another order make other combinations.
         (
             "engine.depth = [1, 4]\n    run.requests = [8000]",
             "run.requests = [8000]\n    engine.depth = [1, 4]",

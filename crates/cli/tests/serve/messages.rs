@@ -304,7 +304,7 @@ fn an_error_about_a_configuration_with_escapes_is_one_line() {
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(!said.trim_end().contains(char::is_control), "{said:?}");
     assert!(said.contains("dead\\nerror: \\u{1b}[31mline"), "{said}");
-    // The same holds for names of files.
+    // Names of files are escaped, too.
     let config = CONFIG.replacen("\"store.img\"", "\"store\\ncontrol at x\"", 1);
     fs::write(directory.join("serve.toml"), config).unwrap();
     let output = run(&directory, &["serve", "serve.toml", "--check"]);
@@ -374,7 +374,7 @@ fn on_a_terminal_the_level_has_a_colour() {
     fs::remove_dir_all(&directory).unwrap();
 }
 
-/// Such a terminal stops background processes that write to it, unless they ignore the signal.
+/// The terminal stops background processes that write, unless they ignore the signal.
 #[test]
 fn in_the_background_of_a_terminal_that_stops_writers_a_server_serves() {
     let directory = scratch("background");

@@ -37,7 +37,7 @@ fn what_is_promised_is_said_everywhere_and_a_kill_leaves_the_date_where_it_was()
     for key in ["finish_by", "finish_within_s", "p99_percent", "verdict"] {
         assert_eq!(after[key], before[key], "{key}");
     }
-    // The same command waits for the scrub, and other promises change it.
+    // A repeated command waits for the scrub. Other promises change the scrub.
     done(&next, &[&promises[..], &["--no-wait"]].concat());
     assert_eq!(status(&next)["promise"]["finish_by"], before["finish_by"]);
     done(

@@ -147,7 +147,7 @@ fn a_server_that_is_killed_goes_on_with_its_scrub_and_loses_a_second_at_most() {
         after < blocks && lost <= rate,
         "{left_before}, then {after}"
     );
-    // The same command waits for the rest of the scrub.
+    // A repeated command waits for the rest of the scrub.
     let out = done(&next, &[]);
     assert!(out.contains("\n  state       done\n"), "{out}");
     assert_eq!(status(&next)["read"]["in_gaps"], 0);
@@ -417,7 +417,7 @@ fn hashes_that_find_no_room_hold_the_scrub_and_nothing_is_lost_of_it() {
     let mut data = [0; 4096];
     assert_eq!(client.ask(Ask::Read, 0, &mut data).unwrap(), 0);
     server.limit_files("unlimited");
-    // The scrub reads blocks without a hash again, also those that came back while it was held. The unreadable sector
+    // The scrub reads blocks without a hash again, also blocks that came back while the scrub was held. The unreadable sector
     // is known.
     done(&server, &["resume"]);
     reaches(&server, "done");

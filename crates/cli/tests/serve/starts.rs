@@ -72,7 +72,7 @@ fn what_was_made_goes_and_what_was_there_stays() {
     let expected = "error: serve.toml: listen.nbd: unix:no/nbd.sock: ";
     assert!(error.contains(expected), "{error}");
     assert_eq!(left, ["serve.toml"]);
-    // Files of an earlier run. One of them was never written.
+    // Files of an earlier run, which never wrote the second file.
     let image = fs::File::create(directory.join("disk.img")).unwrap();
     image.set_len(1 << 20).unwrap();
     let mut content = vec![0; 64 << 20];

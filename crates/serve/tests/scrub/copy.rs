@@ -183,7 +183,7 @@ fn an_image_is_the_disk_with_holes_for_zeroes() {
     place.is_the_disk_but_for(&[]);
     let allocated = place.image.metadata().expect("there").blocks() * 512;
     assert!(allocated <= 40 * 4096 + (64 << 10), "{allocated}");
-    // It is over for the next server, and is not overwritten by another one.
+    // The copy is over for the next server, and no other copy overwrites the image.
     let rig = place.server(place.of());
     assert_eq!(rig.status().state, ScrubState::Done);
     let refused = rig.scrubs.begin(&place.ask()).expect_err("there already");

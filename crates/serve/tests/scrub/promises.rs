@@ -166,7 +166,7 @@ fn where_no_drive_is_believed_in_a_date_that_cannot_hold_is_said_soon_and_what_b
         rig.wait(|status| verdict(status) == Verdict::Late && promise(status).ends.is_some());
     assert!(late.left > 0, "{late:?}");
     assert!(promise(&late).ends > promise(&late).promises.date.map(|date| date.at()));
-    // It reads on, so that it is as little late as can be.
+    // The scrub reads on, to be as little late as possible.
     let done = rig.to_the_end();
     assert_eq!(verdict(&done), Verdict::Late);
     rig.stop();
@@ -203,7 +203,7 @@ fn promises_outlive_the_server_and_the_time_goes_on() {
     let rig = Rig::emulated(of);
     rig.scrubs.resume_unfinished().expect("it is there");
     assert_eq!(promise(&rig.status()).promises, before);
-    // It rests still, and the date is over.
+    // The scrub is still suspended, and the date is over.
     let late = rig.wait(|status| verdict(status) == Verdict::Late);
     assert_eq!(late.state, ScrubState::Paused);
     // Repeating a promise does not move its date.
@@ -274,7 +274,7 @@ fn promises_are_made_changed_and_taken_back_while_a_scrub_reads() {
     });
     rig.wait(|status| status.promise.is_none());
     let left = rig.status().left;
-    // It reads on in idle time, as before.
+    // The scrub reads on in idle time, as before.
     rig.wait(|status| status.left < left);
     rig.stop();
 }
