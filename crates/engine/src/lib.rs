@@ -57,8 +57,7 @@ pub use event::{Arrival, Command, Event, Finished, Join, Outcome, Seen, Stats};
 pub use few::Few;
 pub use gate::{
     CLASSES, FixedDepth, Gate, GateError, GateOrder, GateProblem, GateSpec, Gated, Gating,
-    HeadTime, IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index,
-    gates,
+    IoLatency, Lane, LaneState, Lanes, Next, Queueing, Rsd, RsdPriority, class_index, gates,
 };
 pub use map::{Added, Concat, MEMBERS_MAX, Map, MapError, Member, ReadFrom, Striped};
 pub use names::{DriveTag, RequestId};

@@ -10,6 +10,9 @@
 //! Requests wait here, by client, before they go to the engine. The engine has at most as many requests as it serves in
 //! `wait`, by the mean time between completions, at most 128, and at least `depth`. So a new request waits for others
 //! of that time.
+//! A drive may still leave a request of one client and serve those of others. If a request was in the engine for twice
+//! `wait`, no request of another client follows until the request is done.
+//!
 //! The next request is that of the client with the least *served* time over its weight. The served time counts the
 //! time between completions for the client whose request ended, and the mean of that for requests in the engine. A
 //! client that was idle begins with the served time of the least served active client, so nobody saves time up.
@@ -32,13 +35,18 @@ const MEAN_SHARE: u64 = 8;
 /// requests a second needs a second for them.
 const INSIDE_MAX: u32 = 128;
 
+/// Time in the engine after which a request keeps out those of others, in units of `wait`. A request waits for one unit in the
+/// mean, so two units are rare in schedulers that let nobody wait for long.
+const LONGEST: u64 = 2;
+
 /// Clients without requests that are remembered. With more, the next new client takes the place of the one that was idle
 /// for longest, which returns as a new client.
 const IDLE_MAX: usize = 64;
 
 /// Requests of clients before they go to the engine.
 ///
-/// Invariants: `waiting` = Σ of the lengths of `queue`; `inside` = Σ of `inside` of the clients.
+/// Invariants: `waiting` = Σ of the lengths of `queue`; `inside` = Σ of `inside` of the clients = number of places of
+/// `held` that are not in `free`; `oldest` ≤ `since` of each of these places.
 #[derive(Debug)]
 pub struct Shares<T> {
     clients: Vec<Client<T>>,
@@ -46,6 +54,13 @@ pub struct Shares<T> {
     wait: Nanos,
     waiting: usize,
     inside: u32,
+    /// Requests in the engine, and places of requests that are done.
+    held: Vec<Held>,
+    free: Vec<u32>,
+    oldest: Time,
+    /// True if the next request was refused since a request of another client waits in the engine. The next completion
+    /// ends this.
+    closed: bool,
     /// Mean time between two completions while the engine has requests.
     mean: Nanos,
     last_done: Time,
@@ -71,7 +86,15 @@ impl<T> Client<T> {
     }
 }
 
-/// Place of a client, as long as it has a request in the engine.
+/// A request in the engine.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    /// Place of the client. `None`: the request is done.
+    client: Option<u32>,
+    since: Time,
+}
+
+/// Place of a request in the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareOf(u32);
 
@@ -84,6 +107,10 @@ impl<T> Shares<T> {
             wait,
             waiting: 0,
             inside: 0,
+            held: Vec::new(),
+            free: Vec::new(),
+            oldest: Time::ZERO,
+            closed: false,
             mean: Nanos::ZERO,
             last_done: Time::ZERO,
         }
@@ -148,7 +175,8 @@ impl<T> Shares<T> {
     /// True if the engine may have another request. Before the first completion the mean is not known.
     pub fn has_room(&self) -> bool {
         let is_known = self.mean > Nanos::ZERO && self.inside < INSIDE_MAX;
-        self.inside < self.depth || is_known && self.mean * u64::from(self.inside) < self.wait
+        let is_short = || self.mean * u64::from(self.inside) < self.wait;
+        !self.closed && (self.inside < self.depth || is_known && is_short())
     }
 
     /// Takes the next request for the engine, if there is one and the engine may have another.
@@ -156,19 +184,55 @@ impl<T> Shares<T> {
         if self.waiting == 0 || !self.has_room() {
             return None;
         }
-        let waiting = self.clients.iter_mut().zip(0..);
+        let waiting = self.clients.iter().zip(0..);
         let waiting = waiting.filter(|(of, _)| !of.queue.is_empty());
-        let (next, place) = waiting.min_by_key(|(of, _)| {
+        let (_, client) = waiting.min_by_key(|(of, _)| {
             let inside = of.mean.as_nanos().saturating_mul(u64::from(of.inside));
             of.served.saturating_add(inside / of.weight)
         })?;
-        next.inside += 1;
-        self.waiting -= 1;
+        self.closed = self.leaves_another_waiting(now, client);
+        if self.closed {
+            return None;
+        }
         if self.inside == 0 {
             self.last_done = now;
         }
+        let next = &mut self.clients[client as usize];
+        let request = next.queue.pop_front()?;
+        next.inside += 1;
+        self.waiting -= 1;
         self.inside += 1;
-        Some((ShareOf(place), next.queue.pop_front()?))
+        Some((self.hold(client, now), request))
+    }
+
+    /// True if a request of another client has been in the engine for too long.
+    fn leaves_another_waiting(&mut self, now: Time, client: u32) -> bool {
+        let limit = self.wait * LONGEST;
+        if now.saturating_since(self.oldest) < limit {
+            return false;
+        }
+        let held = self.held.iter().filter(|held| held.client.is_some());
+        self.oldest = held.clone().map(|held| held.since).min().unwrap_or(now);
+        let mut late = held.filter(|held| now.saturating_since(held.since) >= limit);
+        late.any(|held| held.client != Some(client))
+    }
+
+    /// Notes a request that goes to the engine.
+    fn hold(&mut self, client: u32, now: Time) -> ShareOf {
+        let held = Held {
+            client: Some(client),
+            since: now,
+        };
+        match self.free.pop() {
+            Some(place) => {
+                self.held[place as usize] = held;
+                ShareOf(place)
+            }
+            None => {
+                self.held.push(held);
+                ShareOf(self.held.len() as u32 - 1)
+            }
+        }
     }
 
     /// Notes that a request of a client has ended. Each request that [`Shares::pop`] returned has to end once, here or by
@@ -177,8 +241,7 @@ impl<T> Shares<T> {
         let time = now.saturating_since(self.last_done);
         self.last_done = now;
         self.mean = towards(self.mean, time);
-        self.passed_over(of);
-        let of = &mut self.clients[of.0 as usize];
+        let of = self.release(of);
         of.mean = towards(of.mean, time);
         of.served = of.served.saturating_add(time.as_nanos() / of.weight);
         of.last_done = now;
@@ -186,8 +249,18 @@ impl<T> Shares<T> {
 
     /// Notes that a request did not go to the engine after all.
     pub fn passed_over(&mut self, of: ShareOf) {
+        self.release(of);
+    }
+
+    /// Frees the place of a request, and returns the client.
+    fn release(&mut self, ShareOf(place): ShareOf) -> &mut Client<T> {
+        let client = self.held[place as usize].client.take();
+        self.free.push(place);
         self.inside -= 1;
-        self.clients[of.0 as usize].inside -= 1;
+        self.closed = false;
+        let of = &mut self.clients[client.expect("each request ends once") as usize];
+        of.inside -= 1;
+        of
     }
 
     /// Takes all requests out, for the caller to answer.
@@ -281,6 +354,29 @@ mod tests {
         }
         let ones = order.iter().filter(|client| **client == 1).count();
         assert!((9..=11).contains(&ones), "{order:?}");
+    }
+
+    #[test]
+    fn a_request_that_a_drive_leaves_keeps_others_out_after_two_waits() {
+        let mut shares = Shares::new(4, Nanos::from_millis(100));
+        shares.push(0, 1, ());
+        let (left, ()) = shares.pop(at(0)).expect("there is room");
+        let mut inside = VecDeque::new();
+        let mut served = 0;
+        for ms in 0..1_000 {
+            shares.push(1, 1, ());
+            inside.extend(std::iter::from_fn(|| shares.pop(at(ms))));
+            if let Some((share, ())) = inside.pop_front() {
+                shares.done(share, at(ms));
+                served = ms;
+            }
+        }
+        assert_eq!(served, 199);
+        assert!(!shares.has_room());
+        // The client itself has no reason to wait.
+        shares.push(0, 1, ());
+        shares.done(left, at(1_000));
+        assert!(shares.has_room() && shares.pop(at(1_000)).is_some());
     }
 
     #[test]

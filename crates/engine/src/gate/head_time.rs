@@ -20,13 +20,17 @@
 //!
 //! A sixteenth of the time is for trials. A trial waits for each kind that was seen since the previous trial.
 //!
+//! Each class of requests has a lane, and the most urgent class goes first. Lower classes get the share `floor` of the
+//! head time while they wait. With `queue=single` all classes share one lane, and the scheduler alone decides.
+//!
 //! # Bound
 //!
 //! The mean response of each kind is at most [`MORE`] percent longer than at depth 1, if the trials are typical. A
 //! command of a kind that no trial has measured yet does not close the gate.
 
+use super::levels::{FLOOR, Levels, QUEUE, Queueing};
 use super::registration::Registration;
-use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
+use super::{CLASSES, FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
 use crate::config::Config;
 use crate::in_drive::InDrive;
 use crate::names::DriveTag;
@@ -36,7 +40,14 @@ use headtime_units::{Nanos, Time};
 pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
     check: |_, _| Ok(()),
-    build: |_, config, _| Some(Box::new(HeadTime::new(config))),
+    build: |options, config, _| {
+        let levels = match Queueing::of(options) {
+            Queueing::Lanes => CLASSES,
+            Queueing::Single => 1,
+        };
+        let levels = Levels::new(levels, options.percent("floor"));
+        Some(Box::new(HeadTime::new(config, levels)))
+    },
 };
 
 const INFO: PolicyInfo = PolicyInfo {
@@ -45,6 +56,7 @@ const INFO: PolicyInfo = PolicyInfo {
     bound: "the mean response of each kind of request is no longer than at depth 1, by 9 %",
     source: "this project: 2026-11-28-head-time",
     avoid: "throughput alone counts, or the drive has one command at a time",
+    options: &[FLOOR, QUEUE],
     ..PolicyInfo::PLAIN
 };
 
@@ -124,8 +136,9 @@ enum Phase {
 
 /// Admits commands up to a depth while no command waits for longer than at depth 1.
 #[derive(Clone, Debug)]
-pub struct HeadTime {
+pub(super) struct HeadTime {
     room: FixedDepth,
+    levels: Levels,
     in_drive: InDrive,
     /// Commands in the drive, by tag.
     commands: [InIt; DriveTag::DEPTH_MAX as usize],
@@ -138,13 +151,14 @@ pub struct HeadTime {
 
 impl HeadTime {
     /// Creates a gate for an engine of this configuration. The gate begins with a trial.
-    pub fn new(config: &Config) -> HeadTime {
+    pub(super) fn new(config: &Config, levels: Levels) -> HeadTime {
         let nothing = InIt {
             kind: 0,
             arrival: Time::ZERO,
         };
         HeadTime {
             room: FixedDepth::new(config),
+            levels,
             in_drive: InDrive::EMPTY,
             commands: [nothing; DriveTag::DEPTH_MAX as usize],
             kinds: [Kind::default(); KINDS],
@@ -221,16 +235,36 @@ fn nanos(now: Time, since: Time) -> i64 {
 }
 
 impl Gate for HeadTime {
-    fn next(&mut self, now: Time, _: &dyn Lanes) -> Next {
+    fn lanes(&self) -> usize {
+        self.levels.count()
+    }
+
+    fn lane(&self, _: Origin, class: Class) -> Lane {
+        Lane(self.levels.of(class) as u8)
+    }
+
+    fn outranks(&self, lane: Lane, other: Lane) -> bool {
+        lane < other
+    }
+
+    fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
         self.turn(now);
-        match self.room.has_room() && !self.is_closed(now) {
-            true => Next::Take(Lane(0)),
-            false => Next::Hold(None),
+        let ready = |lane: &Lane| lanes.is_ready(*lane);
+        self.levels.note_waiting(|level| ready(&Lane(level as u8)));
+        if !self.room.has_room() || self.is_closed(now) {
+            return Next::Hold(None);
         }
+        let first = || self.levels.lanes().find(ready);
+        let next = self
+            .levels
+            .behind_prefix(lanes)
+            .or_else(|| self.levels.due());
+        next.or_else(first).map_or(Next::Hold(None), Next::Take)
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        self.room.ahead(lanes)
+        let ahead = |lane: &Lane| self.room.is_ahead(lanes.staged(*lane)) && lanes.is_ready(*lane);
+        self.levels.lanes().find(ahead)
     }
 
     fn follows(&self, lane: Lane, class: Class) -> bool {
@@ -239,6 +273,7 @@ impl Gate for HeadTime {
 
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
         self.room.taken(now, command, lane);
+        self.levels.taken(now, command.tag, lane.index());
         let kind = HeadTime::kind(command);
         self.kinds[usize::from(kind)].seen = now;
         self.commands[command.tag.index()] = InIt {
@@ -251,6 +286,7 @@ impl Gate for HeadTime {
     fn returned(&mut self, now: Time, tag: DriveTag) {
         self.room.returned(now, tag);
         self.in_drive.remove(tag);
+        self.levels.returned(now, tag, self.in_drive.len() == 0);
         let command = self.commands[tag.index()];
         let kind = &mut self.kinds[usize::from(command.kind)];
         let response = nanos(now, command.arrival);

@@ -39,7 +39,7 @@
 //! 5.3, with levels of Windows Vista, has the opposite order.
 
 use super::ages::Ages;
-use super::floors::Floors;
+use super::levels::{FLOOR, Level, Levels, QUEUE, Queueing};
 use super::registration::{GateProblem, Registration};
 use super::rsd::{AGE_TH, age_th};
 use super::{FixedDepth, Gate, GateOrder, Lane, Lanes, Next};
@@ -52,12 +52,8 @@ pub(super) const ENTRY: Registration = Registration {
     info: &INFO,
     check: |options, config| check(options.counts("ranks"), config.depth),
     build: |options, config, _| {
-        let queue = match options.choice("queue") {
-            "single" => Queueing::Single,
-            _ => Queueing::Lanes,
-        };
         let ranks = options.counts("ranks");
-        let gate = RsdPriority::new(config, age_th(options), ranks, queue);
+        let gate = RsdPriority::new(config, age_th(options), ranks, Queueing::of(options));
         Some(Box::new(gate.with_floor(options.percent("floor"))))
     },
 };
@@ -77,19 +73,8 @@ const INFO: PolicyInfo = PolicyInfo {
             "for each level, the most urgent first, how many tags stay free when one of its requests goes; higher \
              numbers leave more tags to those more urgent. Classes beyond the last level have the last",
         ),
-        OptionInfo::percent(
-            "floor",
-            5,
-            50,
-            "share of the head time that each level but the most urgent has while it waits; higher takes more from \
-             those more urgent. 0: none, as in the paper, and urgent requests can keep the others out for good",
-        ),
-        OptionInfo::choice(
-            "queue",
-            &["lanes", "single"],
-            "lanes: a request that may not go blocks none of a more urgent level; single: all wait in one queue, as \
-             in the paper",
-        ),
+        FLOOR,
+        QUEUE,
     ],
     ..PolicyInfo::PLAIN
 };
@@ -107,18 +92,6 @@ fn check(ranks: Counts, depth: u32) -> Result<(), GateProblem> {
     }
 }
 
-/// Queues in which requests wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queueing {
-    /// A lane for each level.
-    Lanes,
-    /// One lane for all levels.
-    Single,
-}
-
-/// A level: 0 is the most urgent. The paper's priorities count the other way.
-type Level = usize;
-
 /// Admits by age, ceiling, and free tags: Algorithm 3 of the NCQ paper (ACM TOS 2010, section 5.3).
 #[derive(Clone, Debug)]
 pub struct RsdPriority {
@@ -126,11 +99,8 @@ pub struct RsdPriority {
     ages: Ages,
     ranks: Counts,
     queueing: Queueing,
-    /// `reqPrio`, by tag.
-    levels: [u8; DriveTag::DEPTH_MAX as usize],
-    /// Commands in the drive by level. `prio_ceiling` is the first level with a command in the drive.
-    in_drive: [u32; Counts::MAX],
-    floors: Floors,
+    /// `reqPrio` of the commands in the drive. `prio_ceiling` is the first level with a command in the drive.
+    levels: Levels,
 }
 
 impl RsdPriority {
@@ -141,23 +111,16 @@ impl RsdPriority {
             ages: Ages::new(age_th),
             ranks,
             queueing,
-            levels: [0; DriveTag::DEPTH_MAX as usize],
-            in_drive: [0; Counts::MAX],
-            floors: Floors::new(0),
+            levels: Levels::new(ranks.as_slice().len(), 0),
         }
     }
 
     /// Adds a floor: each lower level that waits gets `percent` of the head time.
     pub fn with_floor(self, percent: u64) -> RsdPriority {
         RsdPriority {
-            floors: Floors::new(percent),
+            levels: Levels::new(self.levels.count(), percent),
             ..self
         }
-    }
-
-    /// `getPrio`.
-    fn level(&self, class: Class) -> Level {
-        usize::from(class.0).min(self.ranks.as_slice().len() - 1)
     }
 
     /// Returns true if no command starves and a tag is free (line 1 of Algorithm 3), or if the drive is empty.
@@ -183,12 +146,7 @@ impl RsdPriority {
 
     /// Returns true if no command of a more urgent level is in the drive.
     fn is_below_ceiling(&self, level: Level) -> bool {
-        self.in_drive[..level].iter().all(|count| *count == 0)
-    }
-
-    /// Returns true if the floor gives a level the next command. The floor admits one command of a level at a time.
-    fn is_due(&self, level: Level) -> bool {
-        self.in_drive[level] == 0 && self.floors.is_due(level)
+        !(0..level).any(|above| self.levels.is_in_drive(above))
     }
 
     fn is_reserved(&self, level: Level) -> bool {
@@ -198,25 +156,21 @@ impl RsdPriority {
     /// Returns the lane of the most urgent level that may go.
     #[inline]
     fn next_lane(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let mut behind_prefixes = self
-            .all_lanes()
-            .filter(|lane| lanes.is_behind_prefix(*lane));
-        if let Some(lane) = behind_prefixes.next()
+        if let Some(lane) = self.levels.behind_prefix(lanes)
             && self.follows_prefix(lane.index())
         {
             return Some(lane);
         }
-        let due = |lane: &Lane| self.is_due(lane.index());
-        if let Some(lane) = self.all_lanes().find(due) {
+        if let Some(lane) = self.levels.due() {
             return Some(lane);
         }
-        for lane in self.all_lanes() {
+        for lane in self.levels.lanes() {
             let level = lane.index();
             if lanes.is_ready(lane) && self.admits(level) {
                 return Some(lane);
             }
             // The level is the ceiling, so less urgent levels may not go.
-            if self.in_drive[level] > 0 {
+            if self.levels.is_in_drive(level) {
                 return None;
             }
         }
@@ -225,35 +179,32 @@ impl RsdPriority {
 
     /// Notes the levels that have a request for the drive.
     fn note_waiting(&mut self, lanes: &dyn Lanes) {
-        let first = match self.queueing {
-            Queueing::Lanes => None,
-            Queueing::Single => lanes.state(Lane(0)).first.map(|class| self.level(class)),
-        };
-        for level in 0..self.ranks.as_slice().len() {
-            let waits = match self.queueing {
-                Queueing::Lanes => lanes.is_ready(Lane(level as u8)),
-                Queueing::Single => first == Some(level),
-            };
-            self.floors.waits(level, waits);
+        match self.queueing {
+            Queueing::Lanes => self
+                .levels
+                .note_waiting(|level| lanes.is_ready(Lane(level as u8))),
+            Queueing::Single => {
+                let first = lanes
+                    .state(Lane(0))
+                    .first
+                    .map(|class| self.levels.of(class));
+                self.levels.note_waiting(|level| first == Some(level));
+            }
         }
-    }
-
-    fn all_lanes(&self) -> impl Iterator<Item = Lane> {
-        (0..=u8::MAX).map(Lane).take(self.lanes())
     }
 }
 
 impl Gate for RsdPriority {
     fn lanes(&self) -> usize {
         match self.queueing {
-            Queueing::Lanes => self.ranks.as_slice().len(),
+            Queueing::Lanes => self.levels.count(),
             Queueing::Single => 1,
         }
     }
 
     fn lane(&self, _: Origin, class: Class) -> Lane {
         match self.queueing {
-            Queueing::Lanes => Lane(self.level(class) as u8),
+            Queueing::Lanes => Lane(self.levels.of(class) as u8),
             Queueing::Single => Lane(0),
         }
     }
@@ -263,9 +214,7 @@ impl Gate for RsdPriority {
     }
 
     fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
-        if self.floors.is_on() {
-            self.note_waiting(lanes);
-        }
+        self.note_waiting(lanes);
         if !self.admits_any() {
             return Next::Hold(None);
         }
@@ -274,10 +223,10 @@ impl Gate for RsdPriority {
             Queueing::Single => {
                 let state = lanes.state(Lane(0));
                 let may = state.first.is_some_and(|class| {
-                    let level = self.level(class);
+                    let level = self.levels.of(class);
                     let follows = || state.behind_prefix && self.follows_prefix(level);
                     let usual = self.is_below_ceiling(level) && (self.admits(level) || follows());
-                    usual || self.is_due(level)
+                    usual || self.levels.is_due(level)
                 });
                 may.then_some(Lane(0))
             }
@@ -291,7 +240,7 @@ impl Gate for RsdPriority {
             return None;
         }
         let chooses = |lane: &Lane| lanes.staged(*lane) == 0 && lanes.is_ready(*lane);
-        self.all_lanes().find(chooses)
+        self.levels.lanes().take(self.lanes()).find(chooses)
     }
 
     fn follows(&self, lane: Lane, class: Class) -> bool {
@@ -301,21 +250,17 @@ impl Gate for RsdPriority {
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
         let level = match self.queueing {
             Queueing::Lanes => lane.index(),
-            Queueing::Single => self.level(command.class),
+            Queueing::Single => self.levels.of(command.class),
         };
         self.room.taken(now, command, lane);
         self.ages.assign(command.tag);
-        self.floors.taken(now);
-        self.levels[command.tag.index()] = level as u8;
-        self.in_drive[level] += 1;
+        self.levels.taken(now, command.tag, level);
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {
         self.room.returned(now, tag);
         self.ages.free(tag);
-        let level = usize::from(self.levels[tag.index()]);
-        self.floors.returned(now, level, self.ages.active() == 0);
-        self.in_drive[level] -= 1;
+        self.levels.returned(now, tag, self.ages.active() == 0);
     }
 
     fn starved(&self, nth: usize) -> Option<DriveTag> {

@@ -1,7 +1,8 @@
 //! Tests of gates with a drive that takes time and serves one client first.
 
 use super::head_time::HeadTime;
-use super::ranked::{Queueing, RsdPriority};
+use super::levels::{Levels, Queueing};
+use super::ranked::RsdPriority;
 use super::*;
 use headtime_sched::{Counts, Flags, Op};
 use headtime_units::{Extent, Lba, Sectors};
@@ -129,7 +130,7 @@ fn head_time_keeps_the_rate_of_depth_1_for_whom_the_drive_would_leave_and_serves
         let clients = [bulk, reader];
         let alone = served(FixedDepth::new(&depth(1)), &clients, 200);
         let left = served(FixedDepth::new(&depth(32)), &clients, 200);
-        let kept = served(HeadTime::new(&depth(32)), &clients, 200);
+        let kept = served(HeadTime::new(&depth(32), Levels::new(1, 0)), &clients, 200);
         assert_eq!(left[1], 0, "the drive leaves it");
         let share = |client: usize| kept[client] as f64 / alone[client] as f64;
         assert!(
@@ -149,7 +150,7 @@ fn head_time_leaves_the_drive_its_choice_where_nobody_is_late() {
         favourite: true,
     };
     let free = served(FixedDepth::new(&depth(32)), &[client], 200);
-    let kept = served(HeadTime::new(&depth(32)), &[client], 200);
+    let kept = served(HeadTime::new(&depth(32), Levels::new(1, 0)), &[client], 200);
     assert!(kept[0] as f64 > 0.99 * free[0] as f64, "{kept:?} {free:?}");
 }
 
@@ -184,5 +185,61 @@ fn a_floor_gives_a_lower_level_its_share_of_the_head_time_and_no_floor_gives_it_
                 "{share} with {percent} in {queueing:?}"
             );
         }
+    }
+}
+
+#[test]
+fn head_time_serves_the_urgent_first_and_the_others_by_their_floor() {
+    let urgent = Client {
+        class: Class::REAL_TIME,
+        outstanding: 1,
+        favourite: false,
+    };
+    let bulk = Client {
+        class: USUAL,
+        outstanding: 64,
+        favourite: true,
+    };
+    let one_queue = Levels::new(1, 0);
+    let behind = served(HeadTime::new(&depth(32), one_queue), &[urgent, bulk], 100);
+    let first = served(
+        HeadTime::new(&depth(32), Levels::new(3, 5)),
+        &[urgent, bulk],
+        100,
+    );
+    assert!(first[0] > 10 * behind[0], "{first:?} {behind:?}");
+    let eager = Client {
+        outstanding: 8,
+        ..urgent
+    };
+    let scrub = Client {
+        class: Class::IDLE,
+        favourite: false,
+        ..bulk
+    };
+    for percent in [0, 5, 20] {
+        let gate = HeadTime::new(&depth(32), Levels::new(3, percent));
+        let done = served(gate, &[eager, scrub], 100);
+        let share = done[1] as f64 * 100.0 / (done[0] + done[1]) as f64;
+        let due = percent as f64;
+        assert!(
+            share <= due * 1.05 && share >= due * 0.9,
+            "{share} with {percent}"
+        );
+    }
+}
+
+#[test]
+fn head_time_decides_the_same_for_one_class_in_lanes_and_in_one_queue() {
+    for class in [Class::REAL_TIME, USUAL, Class::IDLE] {
+        let client = |outstanding, favourite| Client {
+            class,
+            outstanding,
+            favourite,
+        };
+        let clients = [client(8, true), client(1, false), client(3, false)];
+        let lanes = served(HeadTime::new(&depth(32), Levels::new(3, 5)), &clients, 100);
+        let single = served(HeadTime::new(&depth(32), Levels::new(1, 5)), &clients, 100);
+        assert_eq!(lanes, single);
     }
 }

@@ -10,8 +10,8 @@ const INTRO: &str = "\
 <!-- Written by crates/engine/tests/it/docs.rs from the table of gates; HEADTIME_BLESS=1 writes it anew. -->
 # Gates
 
-A gate stands between the scheduler and the drive. The scheduler says which request is next; the gate says whether it may go now.
-A drive with a queue serves what is soonest done and can leave a command for seconds; what a gate holds back, the drive cannot prefer.
+A gate stands between the scheduler and the drive. The scheduler chooses the next request, and the gate decides if the request may go now.
+A drive with a queue serves near commands first, and can leave a command for seconds. The drive cannot prefer a command that the gate holds back.
 
 A gate is named the same way in a flag, a scenario, a configuration, a log and a result:
 
@@ -22,19 +22,18 @@ NAME[:OPTION=VALUE]...          head-time
                                 windows(rsd:age_th=30):lanes=4
 ```
 
-A request has a class: `real-time`, `best-effort` or `idle`. In a scenario a workload or a program has it, in a server an export. A gate can have
-a lane for each level of classes. Each lane has a scheduler of its own, of the kind that the engine has, and merging stays within a lane. A
-request that must wait for one of another lane, because they overlap, gives that one its lane.
+A request has a class: `real-time`, `best-effort` or `idle`. Set the class of a workload or program in a scenario, and of an export in a server. A gate can have
+a lane for each class. Each lane has a scheduler of its own, and requests merge within a lane. If a request has to wait for a request of another lane
+that overlaps, both use the lane that goes first.
 
-The *delay count* of a command is how many commands that went to the drive later were completed earlier. Flushes pass every gate: order has
-emptied the drive for them.
+The *delay count* of a command is the number of later commands that completed earlier. Flushes pass every gate, since the drive is empty then.
 
-A gate can be changed in flight, see [serve](serve.md#signals-exit-codes). With nothing but another `age_th` it keeps what it knows of the commands in the
-drive. Else a new gate begins, which takes them as sent at that moment, and each lane gets a new scheduler. Bounds hold from then on.
+A running server can change its gate ([serve](serve.md#signals-exit-codes)). If `age_th` alone differs, the gate keeps the ages of the commands in the drive.
+Otherwise a new gate starts, and each lane gets a new scheduler. The new gate counts the commands in the drive as sent at that moment, so its bounds hold from then on.
 
-`head-time` without options is what to take against starvation. Why, and where it falls short: [note](design/2026-11-28-head-time.md).
+Use `head-time` without options against starvation. The [note](design/2026-11-28-head-time.md) has its rule and its limits.
 
-What gates cost and what becomes of the tail, on recorded traces: [replays](replays/README.md#gates-and-tails).
+Costs of gates, and the tail, on recorded traces: [replays](replays/README.md#gates-and-tails).
 ";
 
 #[test]
