@@ -38,7 +38,7 @@ pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{
     Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, ProgramVerb, Serve, Swap,
 };
-pub use sim::{Fuzz, ReplayLog, SimRun, SimVerb};
+pub use sim::{Example, Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs};
 pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, To, TraceVerb};
 
@@ -168,7 +168,7 @@ pub enum Generated {
     Man,
     /// Completions for bash, zsh, fish, elvish and PowerShell
     Completions,
-    /// The files that examples in help texts use: a recorded trace, a sweep, a server's configuration
+    /// The files that examples in help texts use: scenarios, a recorded trace, a sweep, a server's configuration
     Examples,
 }
 

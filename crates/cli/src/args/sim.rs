@@ -1,7 +1,7 @@
 //! `headtime sim`
 
 use super::{Gates, OutputOptions, Schedulers, gates_of, schedulers, schedulers_help};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Simulate: compare schedulers on a modelled drive
@@ -9,8 +9,8 @@ use std::path::PathBuf;
 pub enum SimVerb {
     /// Run a scenario, or the built-in scenario, under each of its schedulers
     ///
-    /// The built-in scenario has four processes that read files on a desktop drive; the files lie 50 GB apart. Some schedulers wait for
-    /// requests and others do not. No scheduler knows which process sends a request.
+    /// The built-in scenario has four virtual machines that read at random beside a scrub, on a disk of 18 TB. The gate `depth` lets the
+    /// drive choose among all requests; `head-time` keeps the drive from leaving requests behind, and serves the scrub last.
     ///
     /// A scenario is a TOML file; docs/scenario.md explains the keys. If a scenario lists several values (drives, depths, schedulers, ..),
     /// headtime runs every combination. A job file of fio, FILE.fio, becomes a scenario; docs/fio.md explains the meaning of each key.
@@ -35,6 +35,21 @@ pub enum SimVerb {
     ReplayLog(ReplayLog),
 }
 
+/// Scenario of `headtime generate examples`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Example {
+    /// Four readers of files on three disks
+    Array,
+    /// Two programs with goals and a backup on nine servers
+    Goals,
+    /// Four readers of files on a desktop drive of 2009, as in the paper of Stream Scheduling
+    ParRead,
+    /// Two programs with goals, urgent and bulk requests and a scrub on three disks
+    Together,
+    /// Four virtual machines beside a scrub; the default
+    VmScrub,
+}
+
 /// Arguments of `headtime sim run`.
 #[derive(Debug, Args)]
 #[command(after_long_help = run_help(), allow_negative_numbers = true)]
@@ -42,6 +57,9 @@ pub struct SimRun {
     /// Scenario, or job file of fio; by default the built-in scenario
     #[arg(value_name = "SCENARIO.toml|JOB.fio")]
     pub scenario: Option<PathBuf>,
+    /// Run a scenario of `headtime generate examples` in place of a file
+    #[arg(long, value_name = "NAME", conflicts_with = "scenario")]
+    pub example: Option<Example>,
     /// Set a key of the scenario, as in engine.depth=4 or drive.profile=atlas10k,exos-x18
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -75,11 +93,11 @@ fn run_help() -> String {
     format!(
         "Examples:\n\
          \x20 headtime sim run\n\
-         \x20 headtime sim run --set engine.hide_processes=false --set program.think=50us\n\
+         \x20 headtime sim run --example par-read --set engine.hide_processes=false --set program.think=50us\n\
          \x20 headtime sim run --print-scenario > mine.toml\n\
          \x20 headtime sim run job.fio --set drive.profile=exos-x18 --scheduler noop,sptf\n\
          \x20 headtime sim run mine.toml --set program.processes=8 --format json\n\
-         \x20 headtime sim run --scheduler noop,sptf --set engine.depth=1,4,16 --plot depth.svg\n\n{}",
+         \x20 headtime sim run --scheduler noop,sptf --gate depth --set engine.depth=1,4,16 --plot depth.svg\n\n{}",
         schedulers_help()
     )
 }
@@ -110,5 +128,5 @@ pub struct ReplayLog {
 
 const REPLAY_LOG_HELP: &str = "\
 Examples:
-  headtime sim run --scheduler stream --log run.log && headtime sim replay-log run.log
+  headtime sim run --scheduler stream --gate depth --log run.log && headtime sim replay-log run.log
   zcat disk0.log.gz | headtime sim replay-log -";

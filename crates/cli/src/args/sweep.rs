@@ -131,6 +131,6 @@ Examples:
   headtime sweep depths.toml --out depths.csv --plot depths.svg
   headtime sweep depths.toml --list
   headtime sweep depths.toml --print-scenario 17 > one.toml && headtime sim run one.toml
-  headtime sim run --print-scenario > mine.toml
+  headtime sim run --example par-read --print-scenario > mine.toml
   headtime sweep mine.toml --set program.scale=0.1 --vary engine.depth=1,4 --format csv
   headtime sweep depths.toml --plot iops.svg --x depth --panel size --metric iops";

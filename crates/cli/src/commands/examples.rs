@@ -1,24 +1,40 @@
 //! Files of the printed examples: `headtime generate examples`.
 
+use crate::args::Example;
+use clap::ValueEnum as _;
+use headtime_config::Table;
 use headtime_lab::fault::Fault;
+use headtime_lab::scenario::DEFAULT;
 use headtime_linux::shown::PathShown as _;
 use std::fs;
 use std::path::Path;
 
-/// Files with their names. One is a trace of pgbench on ext4, made by `headtime trace record` (docs/replays/live). The others are an
-/// array, a sweep, a server's configuration, programs with goals, a job of fio, and all promises together.
-const FILES: [(&str, &[u8]); 7] = [
-    ("array.toml", ARRAY.as_bytes()),
+/// Other files with their names. One is a trace of pgbench on ext4, made by `headtime trace record` (docs/replays/live). The others are
+/// a sweep, a server's configuration and a job of fio.
+const FILES: [(&str, &[u8]); 4] = [
     (
         "database.csv.gz",
         include_bytes!("../../../../docs/replays/live/pgbench.csv.gz"),
     ),
     ("depths.toml", DEPTHS.as_bytes()),
     ("disk.toml", DISK.as_bytes()),
-    ("goals.toml", GOALS.as_bytes()),
     ("job.fio", JOB.as_bytes()),
-    ("together.toml", TOGETHER.as_bytes()),
 ];
+
+const PAR_READ: &str = "\
+title = \"Four processes read files 50 GB apart; the scheduler is not told who asks\"
+seed = 1
+schedulers = [\"noop\", \"deadline\", \"anticipatory\", \"cfq\", \"stream\", \"clairvoyant\"]
+
+[drive]
+profile = \"wd5000aaks\"
+
+[engine]
+hide_processes = true
+
+[[program]]
+benchmark = \"par-read\"
+";
 
 const ARRAY: &str = "\
 title = \"Four readers of files on three disks\"
@@ -163,13 +179,36 @@ fsync=1
 thinktime=10ms
 ";
 
+fn text(example: Example) -> &'static str {
+    match example {
+        Example::Array => ARRAY,
+        Example::Goals => GOALS,
+        Example::ParRead => PAR_READ,
+        Example::Together => TOGETHER,
+        Example::VmScrub => DEFAULT,
+    }
+}
+
+/// The scenario of an example.
+pub(super) fn scenario(example: Example) -> Table {
+    Table::parse("built-in scenario", text(example)).expect("examples are TOML")
+}
+
 /// Writes the files into a directory.
 ///
 /// # Errors
 ///
 /// If a file cannot be written, or if a file exists with another content. An existing file is not changed.
 pub(super) fn examples(directory: &Path) -> Result<(), Fault> {
-    for (name, content) in FILES {
+    let scenarios = Example::value_variants().iter().map(|example| {
+        let name = example.to_possible_value().expect("all have names");
+        (
+            format!("{}.toml", name.get_name()),
+            text(*example).as_bytes(),
+        )
+    });
+    let others = FILES.map(|(name, content)| (name.to_owned(), content));
+    for (name, content) in scenarios.chain(others) {
         let path = directory.join(name);
         let fault = |error: std::io::Error| Fault::writing(&path, &error);
         match fs::read(&path) {

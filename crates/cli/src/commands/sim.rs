@@ -2,7 +2,8 @@
 
 use super::compare::{Files, compare};
 use super::context::Context;
-use crate::args::{Fuzz, Gates, Schedulers, SimRun};
+use super::examples::scenario;
+use crate::args::{Example, Fuzz, Gates, Schedulers, SimRun};
 use headtime_config::{Node, Place, Table, Value};
 use headtime_disk::profile::Reference;
 use headtime_engine::GateSpec;
@@ -17,7 +18,10 @@ use std::sync::Arc;
 
 pub(super) fn run(args: SimRun, context: &mut Context<'_>) -> Result<(), Fault> {
     let (mut table, place) = match &args.scenario {
-        None => (Scenario::default_table(), Place::BuiltIn),
+        None => (
+            scenario(args.example.unwrap_or(Example::VmScrub)),
+            Place::BuiltIn,
+        ),
         Some(path) if is_job(path) => {
             let name = path.display().to_string();
             let (table, notes) = fio::table(&name, &text(path)?).map_err(Fault::from)?;

@@ -1,5 +1,6 @@
 //! Results as text: tables for people, lines of CSV, JSON. Each caller names the columns and the rows.
 
+mod contrast;
 mod csv;
 mod equal;
 mod table;
@@ -8,6 +9,7 @@ use crate::fault::Fault;
 use serde::Serialize;
 use std::io::Write;
 
+pub use contrast::{Contrasted, Part, contrasts};
 pub use csv::{escaped, line};
 pub use equal::{Served, reasons};
 pub use table::{TableColumn, Terminal, measured, places, table, table_that_fits};

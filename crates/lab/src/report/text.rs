@@ -3,9 +3,12 @@
 use super::catalogue::{Measure, ci95, column, columns};
 use super::field::Field;
 use super::row::Row;
-use super::{FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, ProgramRun, Report, Run};
+use super::{
+    FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, ProgramRun, Report, Run, Spread,
+};
 use crate::output::{
-    Served, TableColumn, Terminal, line, measured, places, reasons, table_that_fits,
+    self, Contrasted, Served, TableColumn, Terminal, contrasts, line, measured, places, reasons,
+    table_that_fits,
 };
 use crate::scenario::{Header, short};
 use headtime_config::Value;
@@ -90,7 +93,37 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     if !starved.is_empty() {
         text.push_str(&format!("\n{}\n", starved.join("\n")));
     }
+    // A scheduler that knows the future is no choice for a user.
+    let real = runs
+        .iter()
+        .filter(|run| !run.scheduler.starts_with("clairvoyant"));
+    let by_name = by_name(runs).is_some();
+    let rows: Vec<_> = real.map(|run| contrasted(run, by_name)).collect();
+    let contrasts = contrasts(&rows);
+    if !contrasts.is_empty() {
+        text.push_str(&format!("\n{}\n", contrasts.join("\n")));
+    }
     text
+}
+
+/// A run by its parts: workloads or programs with names of their own, or all requests.
+fn contrasted(run: &Run, by_name: bool) -> Contrasted {
+    let part = |name: &str, rate: f64, response_ms: &Spread| output::Part {
+        name: name.to_owned(),
+        rate,
+        p99_ms: response_ms.p99,
+    };
+    let named = run.by_name.iter();
+    let named = named.map(|named| part(&named.name, named.throughput_mb_s, &named.response_ms));
+    let of = run.header.columns().filter(|(key, _)| *key != "gate");
+    Contrasted {
+        name: run.label.clone(),
+        of: format!("{} {:?}", run.drive, of.collect::<Vec<_>>()),
+        parts: match by_name {
+            true => named.collect(),
+            false => vec![part("", run.throughput_mb_s, &run.response_ms)],
+        },
+    }
 }
 
 /// A row of a table with the values that explain why some are equal. `field` gives the value of a column, `of` is run beside the options.

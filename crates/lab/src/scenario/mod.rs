@@ -29,18 +29,33 @@ pub use spec::{
 
 /// The scenario that runs when none is given, as text.
 pub const DEFAULT: &str = "\
-title = \"Four processes read files 50 GB apart; the scheduler is not told who asks\"
+title = \"Four virtual machines read at random beside a scrub, on one disk of 18 TB\"
 seed = 1
-schedulers = [\"noop\", \"deadline\", \"anticipatory\", \"cfq\", \"stream\", \"clairvoyant\"]
+schedulers = [\"mq-deadline\", \"bfq\", \"stream\"]
 
 [drive]
-profile = \"wd5000aaks\"
+profile = \"exos-x18\"
 
 [engine]
-hide_processes = true
+depth = 32
+gate = [\"depth\", \"head-time\"]
 
-[[program]]
-benchmark = \"par-read\"
+[[workload]]
+name = \"vm\"
+processes = 4
+size = \"16KiB\"
+
+[[workload]]
+name = \"scrub\"
+class = \"idle\"
+outstanding = 3
+sequential_share = 1.0
+first = \"beginning\"
+size = \"1MiB\"
+
+[run]
+warm_up = \"5s\"
+duration = \"60s\"
 ";
 
 impl Scenario {
