@@ -11,7 +11,7 @@
 //! `wait`, by the mean time between completions, at most 128, and at least `depth`. So a new request waits for others
 //! of that time.
 //! A drive may still leave a request of one client and serve those of others. If a request was in the engine for three times
-//! `wait`, no request of another client follows until the request is done.
+//! `wait`, no request of a client that was served more follows until the request is done.
 //!
 //! The next request is that of the client with the least *served* time over its weight. The served time counts the
 //! time between completions for the client whose request ended, and the mean of that for requests in the engine. A
@@ -58,8 +58,8 @@ pub struct Shares<T> {
     held: Vec<Held>,
     free: Vec<u32>,
     oldest: Time,
-    /// True if the next request was refused since a request of another client waits in the engine. The next completion
-    /// ends this.
+    /// True if the next request was refused since a request of a client that was served less waits in the engine. The
+    /// next completion ends this.
     closed: bool,
     /// Mean time between two completions while the engine has requests.
     mean: Nanos,
@@ -205,7 +205,7 @@ impl<T> Shares<T> {
         Some((self.hold(client, now), request))
     }
 
-    /// True if a request of another client has been in the engine for too long.
+    /// True if a request of another client, which was served less, has been in the engine for too long.
     fn leaves_another_waiting(&mut self, now: Time, client: u32) -> bool {
         let limit = self.wait * LONGEST;
         if now.saturating_since(self.oldest) < limit {
@@ -213,8 +213,10 @@ impl<T> Shares<T> {
         }
         let held = self.held.iter().filter(|held| held.client.is_some());
         self.oldest = held.clone().map(|held| held.since).min().unwrap_or(now);
-        let mut late = held.filter(|held| now.saturating_since(held.since) >= limit);
-        late.any(|held| held.client != Some(client))
+        let served = |client: u32| self.clients[client as usize].served;
+        let late = held.filter(|held| now.saturating_since(held.since) >= limit);
+        let mut others = late.filter_map(|held| held.client.filter(|of| *of != client));
+        others.any(|other| served(other) <= served(client))
     }
 
     /// Notes a request that goes to the engine.

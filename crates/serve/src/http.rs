@@ -449,7 +449,7 @@ async fn begin_scrub(
     }
     // Parsing and printing the request puts it on one line.
     let said: serde_json::Value = serde_json::from_str(&body).unwrap_or_default();
-    tracing::info!(disk = name, ask = %said, "a scrub is to begin or to go on");
+    tracing::info!(disk = name, ask = %said, "scrub requested");
     watched.scrubs(move |scrubs| scrubs.begin(&ask)).await
 }
 

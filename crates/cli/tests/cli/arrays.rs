@@ -345,7 +345,12 @@ fn a_bus_is_printed_as_it_is_written_and_bounds_the_rate_of_all_disks() {
     let bus = "array.bus=20.5MB/s";
     let args = |further: &[&'static str]| {
         let of_array = ["--set", "array.members=3", "--set", "program.scale=0.01"];
-        [&["sim", "run", "-s", "noop"], &of_array[..], further].concat()
+        [
+            &["sim", "run", "--example", "par-read", "-s", "noop"],
+            &of_array[..],
+            further,
+        ]
+        .concat()
     };
     let printed = stdout(&args(&["--print-scenario", "--set", bus]));
     assert!(printed.contains("\nbus = \"20500kB/s\"\n"), "{printed}");

@@ -129,7 +129,16 @@ fn a_goal_that_cannot_be_is_refused_by_program_and_key() {
         ("host.guests=2", "leave out the goal or host.guests"),
     ] {
         let goal = "program.0.goal=2x";
-        let (code, error) = ended(&["sim", "run", "--set", goal, "--set", setting]);
+        let (code, error) = ended(&[
+            "sim",
+            "run",
+            "--example",
+            "par-read",
+            "--set",
+            goal,
+            "--set",
+            setting,
+        ]);
         assert_eq!(code, 2, "{error}");
         assert!(error.contains(expected), "{error}");
     }

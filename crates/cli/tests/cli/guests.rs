@@ -12,7 +12,7 @@ fn guests<'a>(count: &'a str, further: &[&'a str]) -> Vec<&'a str> {
         "program.gap=20GB",
         "program.scale=0.002",
     ];
-    let mut args = vec!["sim", "run", "--scheduler", "cfq"];
+    let mut args = vec!["sim", "run", "--example", "par-read", "--scheduler", "cfq"];
     args.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     args.extend(further);
     args

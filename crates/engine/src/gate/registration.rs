@@ -42,7 +42,7 @@ pub enum GateProblem {
     NoTarget,
     /// The gate inside has lanes of its own.
     #[error(
-        "{inner} has {lanes} lanes; allowed inside is a gate with one, such as depth, rsd or rsd-priority:queue=single"
+        "{inner} has {lanes} lanes; allowed inside is a gate with one, such as depth or rsd, or a gate with queue=single"
     )]
     InnerLanes {
         /// The gate inside.
