@@ -206,6 +206,27 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
+fn a_server_whose_only_disk_is_stuck_ends_in_its_stated_time() {
+    let config = CONFIG.replacen("faults", "timeout = \"100ms\"\nfaults", 1);
+    let mut server = Server::start("stuck", &config, &[]);
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    // Something to flush at the end.
+    assert_eq!(client.ask(Ask::Write, 0, &mut [1; 512]).unwrap(), 0);
+    server.told(&["fault", "stall", "disk0", "--for", "600s"]);
+    drop(client);
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(5));
+    // 15 seconds, and two to notice.
+    assert!(begun.elapsed() >= Duration::from_secs(15));
+    let messages = server.messages();
+    assert!(
+        messages.contains("is stuck, so the last flush is not waited for disk=\"disk0\""),
+        "{messages}"
+    );
+    assert!(!server.path("control.sock").exists());
+}
+
+#[test]
 fn requests_that_wait_for_a_stuck_drive_end_in_their_time() {
     let mut server = Server::start("expires", CONFIG, &[]);
     let mut client = server.stalled_read();
