@@ -5,6 +5,7 @@ pub mod configs;
 pub mod disksim;
 pub mod drive;
 pub mod fio;
+pub mod http;
 pub mod log;
 pub mod mutate;
 pub mod nbd;
@@ -33,6 +34,8 @@ pub const TARGETS: &[(&str, Check)] = &[
     ("drive", drive::check),
     ("event_log", log::check),
     ("fio", fio::check),
+    ("http_control", http::control),
+    ("http_metrics", http::metrics),
     ("nbd_handshake", nbd::handshake),
     ("nbd_messages", nbd::messages),
     ("profile", profile::check),

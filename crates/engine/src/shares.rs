@@ -265,11 +265,36 @@ impl<T> Shares<T> {
         of
     }
 
+    /// Takes the requests out that are over, for the caller to answer.
+    pub fn take_out(&mut self, is_over: &mut impl FnMut(&T) -> bool, out: &mut Vec<T>) {
+        let before = out.len();
+        for client in &mut self.clients {
+            take_out(&mut client.queue, is_over, out);
+        }
+        self.waiting -= out.len() - before;
+    }
+
     /// Takes all requests out, for the caller to answer.
     pub fn drain(&mut self) -> impl Iterator<Item = T> {
         self.waiting = 0;
         let clients = std::mem::take(&mut self.clients).into_iter();
         clients.flat_map(|of| of.queue)
+    }
+}
+
+/// Moves requests that are over from `queue` to `out`. Other requests keep their order.
+pub fn take_out<T>(
+    queue: &mut VecDeque<T>,
+    is_over: &mut impl FnMut(&T) -> bool,
+    out: &mut Vec<T>,
+) {
+    for _ in 0..queue.len() {
+        if let Some(request) = queue.pop_front() {
+            match is_over(&request) {
+                true => out.push(request),
+                false => queue.push_back(request),
+            }
+        }
     }
 }
 
@@ -425,5 +450,23 @@ mod tests {
         shares.push(5, 1, 5);
         assert_eq!(shares.drain().collect::<Vec<_>>(), [5]);
         assert_eq!(shares.waiting(), 0);
+    }
+
+    #[test]
+    fn requests_that_are_taken_out_do_not_change_the_order_of_the_others() {
+        let mut shares = Shares::new(10, Nanos::ZERO);
+        (0..8).for_each(|number| shares.push(number % 2, 1, number));
+        let mut out = Vec::new();
+        shares.take_out(&mut |number| [1, 2, 4].contains(number), &mut out);
+        out.sort_unstable();
+        assert_eq!((out, shares.waiting()), (vec![1, 2, 4], 5));
+        let rest: Vec<u64> = std::iter::from_fn(|| shares.pop(at(0)))
+            .map(|(_, number)| number)
+            .collect();
+        for client in 0..2 {
+            let of_client = rest.iter().filter(|number| **number % 2 == client);
+            assert!(of_client.is_sorted(), "{rest:?}");
+        }
+        assert_eq!(rest.len(), 5);
     }
 }

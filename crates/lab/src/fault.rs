@@ -27,7 +27,7 @@ pub enum Fault {
     /// A file cannot be read or written, or a socket cannot be used: exit code 4.
     #[error("{}", one_line(.0))]
     File(String),
-    /// Told to end twice, the command gave up its work: exit code 5.
+    /// Told to end twice, or with a stuck disk, the command gave up its work: exit code 5.
     #[error("ended at once; what clients had not flushed may be lost")]
     Interrupted,
     /// Told to end, the command kept its finished work: exit code 5.
@@ -51,8 +51,8 @@ Exit codes:
   2  the command line is wrong
   3  a scenario, configuration, profile, trace or log is wrong
   4  a file cannot be read or written, or a socket not be used
-  5  serve or attach was told to end a second time, and did so at once; or a sweep or a
-     probe was told to end, or its time was over";
+  5  serve or attach was told to end a second time or had a stuck disk, and ended at once;
+     or a sweep or a probe was told to end, or its time was over";
 
 impl Fault {
     /// The code that the process ends with.

@@ -429,6 +429,11 @@ impl Disk {
         self.order(Order::Core(Box::new(order)));
     }
 
+    /// Changes the age at which a request fails that the device has not been given ([`Options::queue_timeout`]).
+    pub fn set_queue_timeout(&self, timeout: Option<Nanos>) {
+        self.order(Order::QueueTimeout(timeout));
+    }
+
     /// Controls an emulated drive, or the drives of all members at the same time. Returns the number of sectors of
     /// acknowledged writes that are lost by this. If any are lost, the disk takes no more writes and flushes.
     ///

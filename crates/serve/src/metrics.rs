@@ -40,6 +40,8 @@ pub struct ExportMetrics {
     pub failed: [u64; 4],
     /// Requests turned away because the disk takes no writes; in no other count.
     pub refused: u64,
+    /// Requests that failed since they waited for the device for too long.
+    pub expired: u64,
     /// Requests that came and have not finished.
     pub unfinished: u64,
     /// Time from a request's arrival until its command goes to the device.
@@ -99,6 +101,16 @@ impl Metrics {
             0 => 0.0,
             delivered => self.late as f64 / delivered as f64,
         }
+    }
+
+    /// Records a request that is ended since it has waited for the device for too long.
+    pub fn expired(&mut self, export: u16, op: Op, waited: Nanos) {
+        let export = &mut self.exports[usize::from(export)];
+        export.requests[op as usize] += 1;
+        export.failed[op as usize] += 1;
+        export.expired += 1;
+        export.queue.record(waited);
+        export.total.record(waited);
     }
 
     /// Records a request that has finished.

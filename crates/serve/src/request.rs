@@ -106,6 +106,8 @@ pub enum Kind {
     Medium,
     /// The device did not answer in time. A write may still happen.
     TimedOut,
+    /// The request waited for the device for too long, and has not been given to the device.
+    NotBegun,
     /// The device, or the path to it, failed.
     Device,
     /// There is no space left to store the data of a write.
@@ -154,6 +156,7 @@ impl Failure {
         let kind = match self.kind {
             Kind::Medium => "the medium could not be read or written",
             Kind::TimedOut => "the device did not answer in time",
+            Kind::NotBegun => "the device was busy for too long; the request was not begun",
             Kind::Device => "the device failed",
             Kind::NoSpace => "no space is left to store what was written",
             Kind::ReadOnly => "the disk is read-only",

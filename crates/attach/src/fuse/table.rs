@@ -50,7 +50,7 @@ fn errno(failure: &Failure) -> Errno {
     match failure.kind {
         Kind::NoSpace => Errno::ENOSPC,
         Kind::ReadOnly => Errno::EROFS,
-        Kind::TimedOut => Errno::ETIMEDOUT,
+        Kind::TimedOut | Kind::NotBegun => Errno::ETIMEDOUT,
         // For programs, all other failures of a device are I/O errors.
         _ => Errno::EIO,
     }

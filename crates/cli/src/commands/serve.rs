@@ -213,6 +213,9 @@ fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Op
     let timeout = disk
         .timeout
         .map_or("off".to_owned(), |timeout| timeout.to_string());
+    let waiting = disk.queue_timeout.map_or(String::new(), |timeout| {
+        format!(", queue_timeout {timeout}")
+    });
     let read_only = if disk.read_only { ", read-only" } else { "" };
     let gate = &prepared.engine.gate;
     let gate = match *gate == GateSpec::default() {
@@ -221,7 +224,7 @@ fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Op
     };
     let _ = writeln!(
         text,
-        "{indent}disk {}: {},{size} {}, depth {}{gate}, timeout {timeout}{read_only}",
+        "{indent}disk {}: {},{size} {}, depth {}{gate}, timeout {timeout}{waiting}{read_only}",
         disk.name,
         one_line(&prepared.backend()),
         disk.stack.scheduler,

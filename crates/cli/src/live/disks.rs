@@ -202,6 +202,7 @@ impl Prepared {
         let mut options = Options::new(self.name(), how.clock, scheduler);
         options.engine = first.engine.clone();
         options.timeout = first.config.timeout;
+        options.queue_timeout = first.config.queue_timeout;
         options.estimate = estimate;
         options.exports = u16::try_from(self.exports().count()).expect("there are not so many");
         options.shares = self.shares();

@@ -30,6 +30,7 @@ struct Change {
     scheduler: Option<(String, BuildScheduler)>,
     gate: Option<GateSpec>,
     timeout: Option<Option<Nanos>>,
+    queue_timeout: Option<Option<Nanos>>,
 }
 
 /// Changes by a reading of the configuration.
@@ -153,6 +154,7 @@ impl Reload {
             scheduler,
             gate,
             timeout,
+            queue_timeout,
         } = change;
         if let Some((text, build)) = scheduler {
             tracing::info!(
@@ -173,6 +175,15 @@ impl Reload {
             let text = timeout.map_or("off".to_owned(), |timeout| timeout.to_string());
             tracing::info!(disk = config.name, timeout = text, "the timeout is changed");
             disk.set_timeout(timeout);
+        }
+        if let Some(timeout) = queue_timeout {
+            let text = timeout.map_or("off".to_owned(), |timeout| timeout.to_string());
+            tracing::info!(
+                disk = config.name,
+                queue_timeout = text,
+                "the timeout of waiting requests is changed"
+            );
+            disk.set_queue_timeout(timeout);
         }
         for current in &mut self.current {
             if current.config.name == config.name {
@@ -250,7 +261,9 @@ fn changes(
             .map_err(|error| new.error("gate", error.problem.to_string()))?;
         let gate = (gate.to_string() != *gate_in_force).then(|| gate.clone());
         let timeout = (old.timeout != new.timeout).then_some(new.timeout);
-        if scheduler.is_some() || gate.is_some() || timeout.is_some() {
+        let queue_timeout = (old.queue_timeout != new.queue_timeout).then_some(new.queue_timeout);
+        let times = timeout.is_some() || queue_timeout.is_some();
+        if scheduler.is_some() || gate.is_some() || times {
             changes.disks.push(Change {
                 disk: disk.clone(),
                 member: *member,
@@ -258,6 +271,7 @@ fn changes(
                 scheduler,
                 gate,
                 timeout,
+                queue_timeout,
             });
         }
     }

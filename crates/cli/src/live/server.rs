@@ -20,6 +20,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -183,6 +184,10 @@ impl Server {
             let stopped = tokio::select! {
                 stopped = &mut stopped => stopped.expect("stopping disks does not panic"),
                 () = signals.end() => at_once(),
+                disk = stuck(&running) => {
+                    tracing::error!(disk, "is stuck, so the last flush is not waited for");
+                    at_once()
+                }
             };
             (Ended { disks }, served.and(ended).and(stopped))
         })
@@ -209,6 +214,42 @@ async fn snapshots(running: &[Running]) -> Vec<(String, Box<Snapshot>)> {
         }
     }
     disks
+}
+
+/// Least time for which a disk that ends may complete nothing. A slow log has ten seconds.
+const SILENT_MIN: Nanos = Nanos::from_secs(15);
+
+/// This time for a disk without a timeout of commands.
+const SILENT_OFF: Nanos = Nanos::from_secs(60);
+
+/// Returns the name of a disk that ends, and has completed nothing for twice the timeout of commands. Commands in the
+/// device have one timeout, and the last flush has one.
+async fn stuck(running: &[Running]) -> &str {
+    let begun = tokio::time::Instant::now();
+    let mut seen = vec![(0, begun); running.len()];
+    loop {
+        for (running, (count, since)) in running.iter().zip(&mut seen) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let asked = running.disk.snapshot();
+            let done = match tokio::time::timeout(Duration::from_secs(1), asked).await {
+                Ok(Ok(state)) => state.whole.engine.finished + state.whole.timeouts,
+                // Other disks have not ended.
+                Ok(Err(_)) => continue,
+                Err(_) => *count,
+            };
+            if done != *count {
+                (*count, *since) = (done, tokio::time::Instant::now());
+            }
+            let timeout = running.prepared.members[0].config.timeout;
+            let patience = timeout.map_or(SILENT_OFF, |timeout| (timeout * 2).max(SILENT_MIN));
+            if since.elapsed() >= Duration::from_nanos(patience.as_nanos()) {
+                return running.disk.name();
+            }
+        }
+        if seen.is_empty() {
+            std::future::pending().await
+        }
+    }
 }
 
 /// Fault for a socket that cannot be opened. The text has paths of the configuration.

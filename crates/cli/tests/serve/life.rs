@@ -206,6 +206,61 @@ fn a_second_signal_ends_at_once() {
 }
 
 #[test]
+fn a_server_whose_only_disk_is_stuck_ends_in_its_stated_time() {
+    let config = CONFIG.replacen("faults", "timeout = \"100ms\"\nfaults", 1);
+    let mut server = Server::start("stuck", &config, &[]);
+    let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    // Something to flush at the end.
+    assert_eq!(client.ask(Ask::Write, 0, &mut [1; 512]).unwrap(), 0);
+    server.told(&["fault", "stall", "disk0", "--for", "600s"]);
+    drop(client);
+    let begun = Instant::now();
+    assert_eq!(server.terminate(), Some(5));
+    // 15 seconds, and two to notice.
+    assert!(begun.elapsed() >= Duration::from_secs(15));
+    let messages = server.messages();
+    assert!(
+        messages.contains("is stuck, so the last flush is not waited for disk=\"disk0\""),
+        "{messages}"
+    );
+    assert!(!server.path("control.sock").exists());
+}
+
+#[test]
+fn requests_that_wait_for_a_stuck_drive_end_in_their_time() {
+    let mut server = Server::start("expires", CONFIG, &[]);
+    let mut client = server.stalled_read();
+    // The drive takes one command at a time, and has the read's.
+    let config = CONFIG.replacen("faults", "queue_timeout = \"100ms\"\nfaults", 1);
+    fs::write(server.path("serve.toml"), config).unwrap();
+    server.signal("HUP");
+    server.wait_for(
+        "the timeout of waiting requests is changed disk=\"disk0\" queue_timeout=\"100ms\"",
+    );
+    let full = || server.status()["disks"][0]["exports"][0]["expired"].as_u64();
+    for cookie in 2..202 {
+        client
+            .send(Ask::Read, cookie, 4096 * cookie, 4096, &[])
+            .unwrap();
+    }
+    let answer = client.answer(&mut []).unwrap();
+    assert_eq!(answer.error, 5, "EIO");
+    let mut other = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+    assert_eq!(other.ask(Ask::Write, 0, &mut [1; 512]).unwrap(), 5, "EIO");
+    assert!(full().is_some_and(|expired| expired >= 2));
+    assert!(server.told(&["status"]).contains("expired"));
+    assert!(
+        server
+            .told(&["metrics"])
+            .contains("headtime_requests_expired_total{disk=\"disk0\",export=\"disk0\"} ")
+    );
+    server.signal("TERM");
+    server.wait_for("ending");
+    server.signal("TERM");
+    assert_eq!(server.end(), Some(5));
+}
+
+#[test]
 fn what_a_killed_server_leaves_behind_is_in_nobodys_way() {
     let mut server = Server::start("killed", CONFIG, &["--log", "events.log"]);
     let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();

@@ -50,6 +50,8 @@ pub struct Options {
     pub feed: Option<Feed>,
     /// Time after which a command is given up on; `None` to wait without a bound.
     pub timeout: Option<Nanos>,
+    /// Age at which a request that the device has not been given fails; `None` to let requests wait without a bound.
+    pub queue_timeout: Option<Nanos>,
     /// Number of exports, 1 or more. The export number of each request must be lower, which
     /// [`Disk::submit`](super::Disk::submit) asserts.
     pub exports: u16,
@@ -88,6 +90,7 @@ impl Options {
             conductor: None,
             feed: None,
             timeout: None,
+            queue_timeout: None,
             exports: 1,
             shares: Vec::new(),
             log: None,

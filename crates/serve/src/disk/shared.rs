@@ -10,7 +10,7 @@ use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::{self as engine, Config, Gate, GateSpec, Lane, Member};
 use headtime_linux::clock::Clock;
-use headtime_units::Sectors;
+use headtime_units::{Nanos, Sectors};
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -42,6 +42,8 @@ pub(super) enum Order {
     EndJob(Member),
     /// Asks the background jobs again whether they have requests.
     AskJobs,
+    /// Age at which a request that the device has not been given fails.
+    QueueTimeout(Option<Nanos>),
     ClearFailure(oneshot::Sender<Result<(), NotCleared>>),
     Snapshot(oneshot::Sender<Box<Snapshot>>),
     Stop,

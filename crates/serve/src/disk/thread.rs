@@ -170,6 +170,9 @@ impl Thread {
     /// Handles the next event that is due by `real`.
     fn step(&mut self, real: Time) -> Progress {
         let Thread { core, live, .. } = self;
+        if real >= live.expires() {
+            live.expire(real.max(core.now()));
+        }
         live.fetch(real.max(core.now()));
         if let Some(done) = live.poll_real_time(real.max(core.now())) {
             kept(core.completed(live, done));
@@ -243,7 +246,7 @@ impl Thread {
         let due = self.core.due(&self.live).at();
         let stations = self.live.stations.iter();
         let named = stations.filter_map(|station| station.device.next_event());
-        for at in due.into_iter().chain(named) {
+        for at in due.into_iter().chain(named).chain([self.live.expires()]) {
             until = until.min(at);
         }
         let live = &self.live;

@@ -85,6 +85,7 @@ fn disk(labelled: &Labelled) -> Value {
                 "requests": by_op(export.requests),
                 "errors": by_op(export.failed),
                 "refused": export.refused,
+                "expired": export.expired,
                 "unfinished": export.unfinished,
                 "bytes": { "read": bytes[0], "write": bytes[1] },
                 "queue_ms": times(&export.queue.read()),

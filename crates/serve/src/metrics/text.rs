@@ -196,6 +196,15 @@ impl Page {
             self.exports()
                 .map(|(labels, _, export)| (labels, export.refused)),
         )?;
+        out.counters(
+            (
+                "requests_expired",
+                "Requests that failed since they waited for the device for longer than queue_timeout",
+                None,
+            ),
+            self.exports()
+                .map(|(labels, _, export)| (labels, export.expired)),
+        )?;
         let bytes = self.exports().flat_map(|(labels, disk, export)| {
             let ops = OPS.into_iter().zip(export.sectors);
             ops.map(move |((_, op), sectors)| {

@@ -150,7 +150,7 @@ fn of_exports(exports: &[Value]) -> Vec<TableColumn> {
     let time = |quantile: &'static str| {
         move |export: &Value| scaled(&export["total_ms"][quantile], 1.0, 1)
     };
-    vec![
+    let mut columns = vec![
         TableColumn::words("export", exports.iter().map(|export| word(&export["name"]))),
         of("reads", &|export| export["requests"]["read"].to_string()),
         of("writes", &|export| export["requests"]["write"].to_string()),
@@ -169,7 +169,12 @@ fn of_exports(exports: &[Value]) -> Vec<TableColumn> {
             let errors = errors.map_or(0, |all| all.values().filter_map(Value::as_u64).sum());
             errors.to_string()
         }),
-    ]
+    ];
+    let expired = |export: &Value| export["expired"].as_u64().unwrap_or_default();
+    if exports.iter().any(|export| expired(export) > 0) {
+        columns.push(of("expired", &|export| expired(export).to_string()));
+    }
+    columns
 }
 
 fn of_programs(programs: &[Value]) -> Vec<TableColumn> {

@@ -234,6 +234,9 @@ fn may_be_member(
     if disk.timeout != first.timeout {
         return Err(disk.at.error_at("timeout", same));
     }
+    if disk.queue_timeout != first.queue_timeout {
+        return Err(disk.at.error_at("queue_timeout", same));
+    }
     // The depth may be the device's own.
     let engine = |of: &DiskConfig| {
         let mut entries = entries(&of.stack.engine);

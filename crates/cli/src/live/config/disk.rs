@@ -34,6 +34,8 @@ pub(super) struct DiskKeys {
     #[serde(default = "usual_timeout")]
     timeout: Timeout,
     #[serde(default)]
+    queue_timeout: Timeout,
+    #[serde(default)]
     read_only: bool,
     #[serde(default)]
     faults: bool,
@@ -136,6 +138,7 @@ pub(super) fn disk(
         stack: stack.clone(),
         depth: at.has("depth").then_some(stack.engine.depth),
         timeout: disk.timeout.0,
+        queue_timeout: disk.queue_timeout.0,
         read_only: disk.read_only,
         create: disk.create,
         faults: disk.faults,

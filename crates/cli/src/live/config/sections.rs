@@ -32,6 +32,8 @@ pub struct DiskConfig {
     pub depth: Option<u32>,
     /// Time after which a command counts as failed. `None` sets no limit.
     pub timeout: Option<Nanos>,
+    /// Age at which a request fails that the device has not been given. `None` sets no limit.
+    pub queue_timeout: Option<Nanos>,
     /// True if the disk refuses writes.
     pub read_only: bool,
     /// True if a missing file is made. A running disk ignores this key.

@@ -87,6 +87,7 @@ fn everything_at_once() {
     };
     assert_eq!(disk0.stack.scheduler.to_string(), "stream(deadline)");
     assert_eq!((disk0.depth, disk0.timeout), (Some(8), None));
+    assert_eq!(disk0.queue_timeout, None);
     let engine = &disk0.stack.engine;
     assert!(engine.hide_processes && disk0.faults && !engine.merge);
     assert!(disk0.create && !disk1.create);
@@ -207,6 +208,10 @@ fn what_cannot_be_an_array_is_refused_by_array_and_disk() {
         (
             of_left("timeout = \"1s\""),
             "disk[4].timeout: right is a disk of the array both, of which all have this key alike; left differs",
+        ),
+        (
+            of_left("queue_timeout = \"1s\""),
+            "disk[4].queue_timeout: right is a disk of the array both, of which all have this key alike; left differs",
         ),
         (
             of_left("merge = false"),
@@ -340,6 +345,11 @@ fn what_does_not_fit() {
             "[log]",
             "[logs]",
             "c.toml:44: logs: unknown key; did you mean `log`?",
+        ),
+        (
+            "timeout = \"off\"",
+            "queue_timeout = \"1ms\"",
+            "c.toml:18: disk[0].queue_timeout: \"1ms\": allowed is 100ms to 3650d, or \"off\"",
         ),
         (
             "timeout = \"off\"",
@@ -759,6 +769,10 @@ fn what_takes_a_restart() {
         [""; 0]
     );
     assert_eq!(other("timeout = \"off\"", "timeout = \"1s\""), [""; 0]);
+    assert_eq!(
+        other("timeout = \"off\"", "queue_timeout = \"1s\""),
+        [""; 0]
+    );
     // A running server makes no files, so the key has no effect.
     assert_eq!(other("create = true", "create = false"), [""; 0]);
     assert_eq!(other("depth = 8", "depth = 9"), ["depth"]);

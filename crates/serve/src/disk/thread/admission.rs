@@ -2,7 +2,7 @@
 
 use super::super::options::{ExportShare, ShareBy};
 use crate::request::Submission;
-use headtime_engine::shares::{ShareOf, Shares};
+use headtime_engine::shares::{ShareOf, Shares, take_out};
 use headtime_sched::Class;
 use headtime_units::{Nanos, Time};
 use std::collections::VecDeque;
@@ -20,14 +20,14 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// Shares of the exports, before an engine that takes `depth` commands. `None` if there are no shares. Front ends
-    /// bound the requests that wait here: each connection has a number of its own, and all have a number of bytes.
-    pub fn new(exports: &[ExportShare], depth: u32) -> Option<Admission> {
-        (!exports.is_empty()).then(|| Admission {
+    /// Shares of the exports, before an engine that takes `depth` commands. Without shares, requests pass in order. Front
+    /// ends bound the requests that wait here: each connection has a number of its own, and all have a number of bytes.
+    pub fn new(exports: &[ExportShare], depth: u32) -> Admission {
+        Admission {
             exports: exports.to_vec(),
             shares: Shares::new(depth, WAIT),
             passing: VecDeque::new(),
-        })
+        }
     }
 
     /// True if a request may go to the engine.
@@ -38,17 +38,17 @@ impl Admission {
     /// Adds a request.
     pub fn push(&mut self, submission: Submission) {
         let export = submission.origin.export;
-        let share = self.exports[usize::from(export)];
-        let peer = match share.by {
-            _ if submission.class == Class::REAL_TIME => None,
+        let share = self.exports.get(usize::from(export));
+        let share = share.filter(|_| submission.class != Class::REAL_TIME);
+        let client = share.and_then(|share| match share.by {
             ShareBy::None => None,
-            ShareBy::Export => Some(0),
-            ShareBy::Peer => Some(submission.origin.process),
-        };
-        match peer {
-            Some(peer) => {
+            ShareBy::Export => Some((0, share.weight)),
+            ShareBy::Peer => Some((submission.origin.process, share.weight)),
+        });
+        match client {
+            Some((peer, weight)) => {
                 let client = u64::from(export) << 32 | u64::from(peer);
-                self.shares.push(client, share.weight, submission);
+                self.shares.push(client, weight, submission);
             }
             None => self.passing.push_back(submission),
         }
@@ -71,6 +71,16 @@ impl Admission {
     /// Notes that a request did not go to the engine.
     pub fn passed_over(&mut self, share: ShareOf) {
         self.shares.passed_over(share);
+    }
+
+    /// Takes the waiting requests out that are over.
+    pub fn take_out(
+        &mut self,
+        is_over: &mut impl FnMut(&Submission) -> bool,
+        out: &mut Vec<Submission>,
+    ) {
+        take_out(&mut self.passing, is_over, out);
+        self.shares.take_out(is_over, out);
     }
 
     /// Takes all waiting requests out.

@@ -1,5 +1,6 @@
 //! The devices and clients of a disk, as the world of the engine's loop.
 
+mod expiry;
 mod incoming;
 mod world;
 
@@ -17,8 +18,8 @@ use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
 use headtime_engine::shares::ShareOf;
 use headtime_engine::{DelayCounts, Done, DriveTag, Finished, Member, Outcome, RequestId};
 use headtime_linux::clock::Clock;
-use headtime_sched::{Flags, Op, Request};
-use headtime_units::{Lba, Sectors, Time};
+use headtime_sched::{Flags, Op, Origin, Request};
+use headtime_units::{Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,6 +28,10 @@ use std::sync::atomic::Ordering;
 pub(super) struct Pending {
     op: Op,
     start: Lba,
+    origin: Origin,
+    /// Time at which the front end received the request.
+    arrived: Time,
+    stage: RequestStage,
     pub cookie: u64,
     pub to: Arc<dyn Completer>,
     /// Data of the request; `None` while the device or a whole [`MemberPiece`] holds them.
@@ -43,6 +48,16 @@ pub(super) struct Pending {
     share: Option<ShareOf>,
     /// Changes when the request arrived.
     changes: Changes,
+}
+
+/// Stage of a request between its arrival and the end of its last command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestStage {
+    /// No device has been given any part of the request.
+    Waits,
+    Begun,
+    /// The request was answered since it had waited for too long. The request ends without a command when its turn comes.
+    Expired,
 }
 
 /// Part of a request on one member of a volume of several members.
@@ -134,6 +149,10 @@ pub(super) struct Live {
     next_share: Option<ShareOf>,
     /// Requests that wait for their client's turn. `None` if requests go to the engine as they come.
     pub admission: Option<Box<Admission>>,
+    /// Age at which a request that no device has been given fails.
+    queue_timeout: Option<Nanos>,
+    /// Time at which to look for such requests. A request that comes moves the time forward if none waits.
+    expires: Time,
     pub steps: Steps,
     pub metrics: Metrics,
     pub latch: Latch,
@@ -158,7 +177,8 @@ impl Live {
     ) -> Live {
         let steps = Steps::new(shared.geometry.sector_bytes, shared.pool.clone());
         let depth = shared.config.depth * stations.len() as u32;
-        let admission = Admission::new(&shared.shares, depth).map(Box::new);
+        let has_shares = !shared.shares.is_empty();
+        let admission = has_shares.then(|| Box::new(Admission::new(&shared.shares, depth)));
         Live {
             clock: shared.clock,
             metrics: Metrics::new(usize::from(shared.exports)),
@@ -173,6 +193,8 @@ impl Live {
             next: None,
             next_share: None,
             admission,
+            queue_timeout: None,
+            expires: Time::NEVER,
             steps,
             latch: Latch::default(),
             unflushed: Unflushed::default(),
@@ -245,7 +267,8 @@ impl Live {
         }
         self.keep(member, &mut parts, result.err());
         self.spare_parts.push(parts);
-        self.stations[member.index()].errors += u64::from(result.is_err());
+        let has_failed = result.is_err_and(|failure| failure.kind != Kind::NotBegun);
+        self.stations[member.index()].errors += u64::from(has_failed);
         Done {
             member,
             tag,
@@ -290,6 +313,24 @@ impl Live {
                 Some((&mut piece.data, &mut piece.failure))
             }
         }
+    }
+
+    /// Returns the index of the unfinished client's request that a command carries.
+    #[inline(always)]
+    fn request_of(&self, id: RequestId) -> Option<usize> {
+        match id {
+            RequestId::Background(_) => None,
+            RequestId::Client(place) if self.stations.len() == 1 => Some(place as usize),
+            RequestId::Client(place) => Some(self.pieces.get(place as usize)?.as_ref()?.of),
+        }
+    }
+
+    /// Returns the stage of the client's request that a command carries.
+    #[inline(always)]
+    fn stage(&mut self, id: RequestId) -> Option<&mut RequestStage> {
+        let place = self.request_of(id)?;
+        let pending = self.pending.get_mut(place)?;
+        Some(&mut pending.as_mut()?.stage)
     }
 
     /// Returns true if the disk takes no new writes.

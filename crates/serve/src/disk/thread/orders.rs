@@ -97,6 +97,7 @@ impl Thread {
                     kept(core.ask_jobs(live, at));
                 }
                 Order::AskJobs => kept(core.ask_jobs(live, at)),
+                Order::QueueTimeout(timeout) => live.set_queue_timeout(timeout),
                 Order::ClearFailure(answer) => {
                     // The background jobs have to notice the failure before it is cleared.
                     kept(core.ask_jobs(live, at));

@@ -39,6 +39,7 @@ impl Thread {
         let (clock, exports, real_time) = (options.clock, options.exports, options.real_time);
         let (queue, unfinished) = (options.queue, options.unfinished);
         let feed = options.feed.take();
+        let queue_timeout = options.queue_timeout;
         let shares = std::mem::take(&mut options.shares);
         let others_believed = others.iter_mut().map(|other| other.estimate.take());
         let believed: Vec<_> = [options.estimate.take()]
@@ -108,9 +109,11 @@ impl Thread {
                 Station::new(device, estimate)
             });
         let stations = stations.collect();
+        let mut live = Live::new(shared, stations, unfinished, feed);
+        live.set_queue_timeout(queue_timeout);
         Ok(Thread {
             core,
-            live: Live::new(shared, stations, unfinished, feed),
+            live,
             chosen,
             log_flushed: Time::ZERO,
             steps: 0,

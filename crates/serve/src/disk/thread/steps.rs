@@ -13,6 +13,7 @@
 use crate::buffer::{Buffer, Pool};
 use crate::disk::shared::lock;
 use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
+use headtime_engine::shares::take_out;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Sectors};
 use std::collections::VecDeque;
@@ -36,6 +37,8 @@ struct Job {
     next: Lba,
     /// Sector that the present step reads; `None` if the step does not read.
     reads: Option<Lba>,
+    /// Steps so far.
+    steps: u64,
 }
 
 /// Receives the completions of steps, for the disk's thread.
@@ -136,6 +139,31 @@ impl Steps {
         }
     }
 
+    /// Takes the waiting requests out that are over.
+    pub fn take_out(
+        &mut self,
+        is_over: &mut impl FnMut(&Submission) -> bool,
+        out: &mut Vec<Submission>,
+    ) {
+        let mut waiting = Vec::new();
+        take_out(
+            &mut self.waiting,
+            &mut |(_, submission)| is_over(submission),
+            &mut waiting,
+        );
+        if !waiting.is_empty() {
+            out.extend(waiting.into_iter().map(|(_, submission)| submission));
+            self.release();
+        }
+    }
+
+    /// Returns true if a request that goes to the engine is a later step of a request that has begun.
+    pub fn continues(&self, to: &Arc<dyn Completer>, cookie: u64) -> bool {
+        let is_step = Arc::as_ptr(to).cast::<()>() == Arc::as_ptr(&self.ends).cast::<()>();
+        let job = || self.jobs.get(cookie as usize)?.as_ref();
+        is_step && job().is_some_and(|job| job.steps > 1)
+    }
+
     /// Returns all unanswered requests. Called when a bug ends the thread.
     pub fn abandon(&mut self) -> impl Iterator<Item = Submission> {
         self.running = 0;
@@ -186,6 +214,7 @@ impl Steps {
             next: asked.extent.start,
             asked,
             reads: None,
+            steps: 0,
         };
         self.running += 1;
         let place = match self.jobs.iter().position(Option::is_none) {
@@ -241,6 +270,7 @@ impl Steps {
         let Some((op, extent, data)) = job.step(old, &self.pool, self.sector_bytes) else {
             return false;
         };
+        job.steps += 1;
         self.ready.push_back(Submission {
             cookie: place as u64,
             op,

@@ -1,6 +1,6 @@
 //! Requests of the front ends, until they go to the engine.
 
-use super::Live;
+use super::{Live, expiry};
 use crate::request::{Failure, Kind, Submission};
 use headtime_engine::shares::ShareOf;
 use headtime_units::Time;
@@ -43,6 +43,9 @@ impl Live {
             return self.shared.take().map(|submission| (submission, None));
         };
         while let Some(submission) = self.shared.take() {
+            self.expires = self
+                .expires
+                .min(expiry::of(self.queue_timeout, submission.arrived));
             admission.push(submission);
         }
         admission.pop(now)

@@ -1,6 +1,6 @@
 //! The world of the engine's loop: commands to the devices, and requests of the clients.
 
-use super::{Errand, Live, MemberPiece, Pending};
+use super::{Errand, Live, MemberPiece, Pending, RequestStage, expiry};
 use crate::device::{Aborted, Part};
 use crate::request::{Data, Failure, Kind, Submission};
 use headtime_engine::{
@@ -71,7 +71,7 @@ impl World for Live {
             origin,
             class,
             cut: _,
-            arrived: _,
+            arrived,
             data,
             to,
         } = submission;
@@ -94,12 +94,13 @@ impl World for Live {
             let request = Request {
                 origin,
                 class,
-                ..Request::new((), op, extent, now)
+                ..Request::new((), op, extent, arrived)
             };
             self.metrics.finished(&request, now, now, true);
             self.answer(&to, cookie, Ok(()), data);
             return Ok(None);
         }
+        self.expires = self.expires.min(expiry::of(self.queue_timeout, arrived));
         self.unflushed.note(op);
         let sector_bytes = self.shared.geometry.sector_bytes;
         // Real-time requests have no window, so the feed is not notified of them.
@@ -109,6 +110,9 @@ impl World for Live {
         let pending = Some(Pending {
             op,
             start: extent.start,
+            origin,
+            arrived,
+            stage: RequestStage::Waits,
             cookie,
             to,
             data: Some(data),
@@ -153,8 +157,9 @@ impl World for Live {
             self.check_backing();
         }
         let mut parts = self.spare_parts.pop().unwrap_or_default();
-        let (mut whole, mut for_a_job) = (true, false);
+        let (mut whole, mut for_a_job, mut expired) = (true, false, false);
         for (id, extent) in engine.parts(request.tag) {
+            expired |= self.stage(id) == Some(&mut RequestStage::Expired);
             let data = self.held(member, id).and_then(|(data, _)| data.take());
             whole &= data.is_some();
             for_a_job |= matches!(id, RequestId::Background(_));
@@ -167,6 +172,8 @@ impl World for Live {
         // Merging appends parts, in any order of address.
         parts.sort_unstable_by_key(|part| part.extent.start);
         let refused = match whole {
+            // The engine tries the other requests of the command again, each alone.
+            _ if expired => Some(Kind::NotBegun),
             // A client's write is refused when it arrives. A job's write can only be refused here.
             true if for_a_job && request.op.changes() && self.takes_no_writes() => {
                 Some(Kind::ReadOnly)
@@ -181,6 +188,11 @@ impl World for Live {
             self.unissued
                 .push_back((member, request.tag, parts, failure));
             return false;
+        }
+        for part in &parts {
+            if let Some(stage) = self.stage(part.id) {
+                *stage = RequestStage::Begun;
+            }
         }
         let station = &mut self.stations[member.index()];
         let index = request.tag.index();
@@ -246,6 +258,11 @@ impl World for Live {
         let id = done.id as usize;
         let pending = self.pending[id].take().expect("the request is unfinished");
         self.free.push(done.id as u32);
+        if pending.stage == RequestStage::Expired {
+            // The client has its answer, and no device has had the request.
+            self.give_share_back(pending.share);
+            return Ok(());
+        }
         if let (Some(share), Some(admission)) = (pending.share, &mut self.admission) {
             admission.done(share, now);
         }
@@ -253,8 +270,12 @@ impl World for Live {
         if pending.op == Op::Flush && result.is_ok() {
             self.unflushed.flushed(pending.changes);
         }
+        let request = Request {
+            arrival: pending.arrived,
+            ..done.request
+        };
         self.metrics
-            .finished(&done.request, done.issued, now, result.is_ok());
+            .finished(&request, done.issued, now, result.is_ok());
         if let Some(feed) = self.feed.as_mut().filter(|_| pending.is_noted) {
             let moves = result.is_ok() && matches!(done.request.op, Op::Read | Op::Write);
             let bytes = (done.request.extent.len).bytes(self.shared.geometry.sector_bytes);

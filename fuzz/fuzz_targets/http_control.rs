@@ -1,0 +1,5 @@
+//! A request of HTTP at the control socket.
+
+#![no_main]
+
+headtime_fuzz::target!("http_control");

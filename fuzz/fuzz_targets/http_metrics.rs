@@ -1,0 +1,5 @@
+//! A request of HTTP at the address of metrics.
+
+#![no_main]
+
+headtime_fuzz::target!("http_metrics");
