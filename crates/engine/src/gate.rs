@@ -14,6 +14,7 @@ mod average;
 mod floors;
 mod head_time;
 mod iolatency;
+mod mclock;
 mod ranked;
 mod registration;
 mod rsd;
