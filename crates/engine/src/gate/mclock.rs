@@ -10,8 +10,7 @@
 //! A request costs its bytes, at least `bandwidth` / `iops`. The next request of each lane has two tags. The tag R grows
 //! by cost / reservation and is never earlier than the request's arrival. The tag P grows by cost / weight. If a tag R is
 //! due, the lane with the earliest R goes. Otherwise the lane with the least P goes, and its R does not grow. So the
-//! drive is never idle while there are requests. After 300 s without requests a lane begins with the least P of the
-//! others.
+//! drive is never idle while there are requests. After 300 s without requests a lane begins with the others' least P.
 //!
 //! The reservation of a lane is its share of the bandwidth by `reservations`. If the share is 0, the reservation is the
 //! lane's [rate](GateOrder::Rate) of an order, in bytes of cost.
@@ -74,8 +73,8 @@ const INFO: PolicyInfo = PolicyInfo {
             "reservations",
             Counts::new(&[0]),
             (0, 100),
-            "share of the bandwidth that each lane has first, in percent, lane 0 first; higher takes from the other \
-             lanes. 0, as for lanes beyond the last number: the rate of the lane's order, if there is one",
+            "reserved share of the bandwidth of each lane in percent, lane 0 first; higher takes from other lanes. 0, \
+             as beyond the last number: the rate of the lane's order, if there is one",
         ),
         OptionInfo::counts(
             "weights",
@@ -94,7 +93,7 @@ const IDLE: Nanos = Nanos::from_secs(300);
 const PARTS: u128 = 1_000_000;
 
 /// Account of a lane: the tags of its next request.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Client {
     /// Reserved bytes a second by option; 0: the ordered rate.
     share: u64,
@@ -112,7 +111,7 @@ struct Client {
 }
 
 impl Client {
-    /// Returns true if the lane had no requests for so long that it begins anew.
+    /// Returns true if the lane begins anew with its next request.
     fn is_idle(&self, now: Time) -> bool {
         self.since.is_none() && self.seen.is_none_or(|seen| seen + IDLE <= now)
     }
@@ -137,19 +136,17 @@ impl MClock {
         let assignment = Assignment::of(options);
         let bandwidth = options.count("bandwidth") << 20;
         let least_cost = (bandwidth / options.count("iops")).max(1);
-        let [shares, weights] = ["reservations", "weights"].map(|key| options.counts(key));
-        let of = |counts: &Counts, lane: Lane, beyond| {
-            let count = counts.as_slice().get(lane.index());
-            count.map_or(beyond, |count| u64::from(*count))
+        let of = |key, lane: Lane, beyond| {
+            let counts = options.counts(key);
+            counts
+                .as_slice()
+                .get(lane.index())
+                .map_or(beyond, |count| u64::from(*count))
         };
         let clients = assignment.all().map(|lane| Client {
-            share: bandwidth / 100 * of(&shares, lane, 0),
-            rate: 0,
-            weight: of(&weights, lane, 1),
-            reserved: Time::ZERO,
-            weighed: 0,
-            since: None,
-            seen: None,
+            share: bandwidth / 100 * of("reservations", lane, 0),
+            weight: of("weights", lane, 1),
+            ..Client::default()
         });
         MClock {
             clients: clients.collect(),
@@ -176,14 +173,13 @@ impl MClock {
                 self.clients[lane.index()].since = None;
                 continue;
             }
-            if self.clients[lane.index()].is_idle(now) {
-                let others = self.clients.iter().filter(|other| !other.is_idle(now));
-                let least = others.map(|other| other.weighed).min();
-                let client = &mut self.clients[lane.index()];
+            let others = self.clients.iter().filter(|other| !other.is_idle(now));
+            let least = others.map(|other| other.weighed).min();
+            let client = &mut self.clients[lane.index()];
+            if client.is_idle(now) {
                 client.weighed = least.unwrap_or_default();
                 client.reserved = now;
             }
-            let client = &mut self.clients[lane.index()];
             client.since = client.since.or(Some(now));
             client.seen = Some(now);
         }
@@ -191,19 +187,16 @@ impl MClock {
 
     /// Returns the lane that goes next, and true if its reservation is due.
     fn choose(&self, now: Time) -> Option<(Lane, bool)> {
-        let with_requests = || {
-            let clients = self.assignment.all().zip(&self.clients);
-            clients.filter_map(|(lane, client)| Some((lane, client, client.since?)))
+        let rank = |(lane, client): (Lane, &Client)| {
+            let tag = client.since?.max(client.reserved);
+            match tag <= now && self.reservation(client) > 0 {
+                true => Some((0, u128::from(tag.as_nanos()), lane)),
+                false => Some((1, client.weighed, lane)),
+            }
         };
-        let due = with_requests().filter_map(|(lane, client, since)| {
-            let tag = since.max(client.reserved);
-            (tag <= now && self.reservation(client) > 0).then_some((tag, lane))
-        });
-        if let Some((_, lane)) = due.min() {
-            return Some((lane, true));
-        }
-        let weighed = with_requests().map(|(lane, client, _)| (client.weighed, lane));
-        weighed.min().map(|(_, lane)| (lane, false))
+        let clients = self.assignment.all().zip(&self.clients);
+        let first = clients.filter_map(rank).min();
+        first.map(|(phase, _, lane)| (lane, phase == 0))
     }
 }
 

@@ -131,7 +131,8 @@ pub enum RefusedGoal {
 /// If the gate gives lanes to no programs, or has too few lanes, or if windows cannot be planned for the gate.
 pub fn check_gate(gate: &GateSpec, programs: usize) -> Result<(), String> {
     let kind = gate.info().name;
-    if !["windows", "average", "mclock"].contains(&kind) || gate.options().choice("by") != "program" {
+    if !["windows", "average", "mclock"].contains(&kind) || gate.options().choice("by") != "program"
+    {
         return Err("give gate = \"windows\" (or \"average\")".to_owned());
     }
     let (lanes, needs) = (gate.options().count("lanes"), programs + 1);

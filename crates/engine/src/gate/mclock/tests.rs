@@ -157,8 +157,8 @@ fn a_lane_that_asks_for_nothing_keeps_its_credit_for_300_s_and_no_longer() {
     }
 }
 
-/// A lane of a second implementation, by the text of section 3 of the description of dmClock: a request that becomes its
-/// lane's head gets tags by its own arrival and cost.
+/// A lane of a second implementation, which follows the description of dmClock. A request that becomes its lane's head
+/// gets tags by its own arrival and cost.
 #[derive(Clone, Default)]
 struct Described {
     /// Arrivals.
@@ -211,7 +211,9 @@ fn pull(lanes: &mut [Described], now: i128) -> Option<usize> {
     for lane in &with_requests {
         lanes[*lane].seen = Some(now);
     }
-    let first = with_requests.iter().min_by_key(|lane| lanes[**lane].head[0])?;
+    let first = with_requests
+        .iter()
+        .min_by_key(|lane| lanes[**lane].head[0])?;
     let is_due = lanes[*first].head[0] <= now;
     let weighed = |lane: &&usize| lanes[**lane].head[1] + lanes[**lane].delta;
     let lane = match is_due {
