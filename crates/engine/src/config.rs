@@ -8,6 +8,8 @@ use headtime_units::{Nanos, Sectors};
 pub struct Config {
     /// Largest number of commands in the drive, 1 to 256.
     pub depth: u32,
+    /// Size of a sector, for gates that charge by bytes.
+    pub sector_bytes: u32,
     /// True if requests that touch are merged.
     pub merge: bool,
     /// The largest merged request, in sectors. 1024 sectors of 512 bytes are Linux's 512 KiB of the SATA era. A single
@@ -71,6 +73,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             depth: 1,
+            sector_bytes: 512,
             merge: true,
             merge_sectors_max: Sectors::new(1024),
             commit_ahead: false,

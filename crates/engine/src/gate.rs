@@ -15,6 +15,7 @@ mod floors;
 mod head_time;
 mod iolatency;
 mod levels;
+mod mclock;
 mod ranked;
 mod registration;
 mod rsd;

@@ -132,6 +132,7 @@ impl EngineSpec {
         };
         Config {
             depth: self.depth,
+            sector_bytes,
             merge: self.merge,
             merge_sectors_max: Sectors::new((self.merge_max.0 / u64::from(sector_bytes)).max(1)),
             commit_ahead: self.commit_ahead,
@@ -253,6 +254,7 @@ mod tests {
     fn options_made_of_a_configuration_make_it_again() {
         let config = Config {
             depth: 31,
+            sector_bytes: 4096,
             merge: false,
             merge_sectors_max: Sectors::new(77),
             commit_ahead: true,
@@ -260,7 +262,11 @@ mod tests {
             plug: Some(Plug::LINUX_2_6),
             hide_origins: true,
         };
-        for config in [config, Config::default()] {
+        let plain = Config {
+            sector_bytes: 4096,
+            ..Config::default()
+        };
+        for config in [config, plain] {
             let spec = EngineSpec::of(&config, GateSpec::default(), 4096);
             assert_eq!(spec.complete().unwrap().config(4096), config);
         }

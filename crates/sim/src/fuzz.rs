@@ -558,7 +558,13 @@ fn draw_order(random: &mut Random, at: Time) -> GateOrder {
 /// Draws a gate that fits an engine of this depth.
 fn draw_gate(random: &mut Random, depth: u32) -> GateSpec {
     let age_th = *random.pick(&AGE_TH);
-    let text = match random.below(9) {
+    let text = match random.below(10) {
+        9 => format!(
+            "mclock:lanes={}:iops={}:reservations=0/{}",
+            1 + random.below(4),
+            1 + random.below(1000),
+            random.below(101)
+        ),
         8 => "head-time".to_owned(),
         7 => format!("average:lanes={}", 1 + random.below(4)),
         6 => {

@@ -158,6 +158,7 @@ fn a_longer_run_allocates_no_more_often() {
         "depth=20",
         "rsd:age_th=20",
         "head-time",
+        "mclock:reservations=50",
         "rsd-priority:age_th=20:ranks=1/2/3",
         "rsd-priority:age_th=20:ranks=1/2/3:queue=single",
     ] {

@@ -3,7 +3,9 @@
 //! The text has the form of a scheduler's text: `depth=8`, `rsd:age_th=90`, `rsd-priority:age_th=90:ranks=1/2`.
 
 use super::registration::{GateProblem, Inside, Registration};
-use super::{FixedDepth, Gate, GateOrder, average, head_time, iolatency, ranked, rsd, windows};
+use super::{
+    FixedDepth, Gate, GateOrder, average, head_time, iolatency, mclock, ranked, rsd, windows,
+};
 use crate::config::Config;
 use core::fmt;
 use core::str::FromStr;
@@ -18,6 +20,7 @@ const ALL: &[Registration] = &[
     iolatency::ENTRY,
     windows::ENTRY,
     average::ENTRY,
+    mclock::ENTRY,
 ];
 
 const DEPTH: Registration = Registration {

@@ -625,7 +625,7 @@ fn a_text_that_names_no_gate_is_refused_with_what_is_allowed() {
     assert_eq!(
         refused("rdd"),
         "gate \"rdd\": there is no gate \"rdd\"; did you mean \"rsd\"? Known are depth, rsd, rsd-priority, head-time, \
-         iolatency, windows, average"
+         iolatency, windows, average, mclock"
     );
     assert_eq!(refused(""), "gate \"\": a gate has a name, as in \"rsd\"");
     assert_eq!(

@@ -73,7 +73,7 @@ impl GoalOf {
 pub(super) enum Sharing {
     /// By windows.
     Windows,
-    /// By constant rates.
+    /// By constant rates, which `average` and `mclock` obey.
     Average,
     /// Not at all.
     None,
@@ -87,7 +87,7 @@ impl Sharing {
     pub fn by(gate: &GateSpec) -> Sharing {
         match gate.info().name {
             "windows" => Sharing::Windows,
-            "average" => Sharing::Average,
+            "average" | "mclock" => Sharing::Average,
             _ => Sharing::None,
         }
     }

@@ -81,6 +81,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "ushape-fig7",
     "ushape-fig8",
     "ushape-overload",
+    "ushape-scrub",
     "ushape-table1",
     "ushape-table2",
 ];

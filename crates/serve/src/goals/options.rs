@@ -69,7 +69,7 @@ impl Seeks {
 pub struct GoalsOptions {
     /// Names of the disks that programs share. A profile records their number as its servers.
     pub disks: Vec<String>,
-    /// Gate of these disks: `windows`; or `average`, where goals become constant rates and no windows are planned.
+    /// Gate of these disks: `windows`; or `average` or `mclock`, where goals become constant rates and no windows are planned.
     pub gate: GateSpec,
     /// Periods and windows, as the gate has them.
     pub planning: Planning,
@@ -131,7 +131,8 @@ pub enum RefusedGoal {
 /// If the gate gives lanes to no programs, or has too few lanes, or if windows cannot be planned for the gate.
 pub fn check_gate(gate: &GateSpec, programs: usize) -> Result<(), String> {
     let kind = gate.info().name;
-    if !["windows", "average"].contains(&kind) || gate.options().choice("by") != "program" {
+    if !["windows", "average", "mclock"].contains(&kind) || gate.options().choice("by") != "program"
+    {
         return Err("give gate = \"windows\" (or \"average\")".to_owned());
     }
     let (lanes, needs) = (gate.options().count("lanes"), programs + 1);
@@ -190,7 +191,7 @@ impl GoalsOptions {
 
     /// True if the gates serve programs at constant rates.
     pub(super) fn rates(&self) -> bool {
-        self.gate.info().name == "average"
+        ["average", "mclock"].contains(&self.gate.info().name)
     }
 
     /// Circumstances of a profile of a program.
@@ -218,8 +219,10 @@ impl GoalsOptions {
     /// If the gate plans no windows, or a time is too short.
     pub fn check_p99(&self) -> Result<(), String> {
         if self.rates() {
-            let problem = "needs windows, and gate \"average\" has none; give the disks gate = \"windows\", or leave out p99";
-            return Err(problem.to_owned());
+            let gate = self.gate.info().name;
+            return Err(format!(
+                "needs windows, and gate \"{gate}\" has none; give the disks gate = \"windows\", or leave out p99"
+            ));
         }
         self.planning
             .check_p99(self.programs.len(), &self.promises())

@@ -139,9 +139,9 @@ fn by_clients_alone(disk: &DiskConfig, first: &DiskConfig, array: &str) -> Resul
         let problem = format!("{of}; all its disks have this key alike");
         return Err(disk.at.error_at("read_only", problem));
     }
-    if disk.stack.engine.gate.info().name == "average" {
-        let problem =
-            format!("{of}; `average` divides rates over striped disks. Give another gate");
+    let gate = disk.stack.engine.gate.info().name;
+    if ["average", "mclock"].contains(&gate) {
+        let problem = format!("{of}; `{gate}` divides rates over striped disks. Give another gate");
         return Err(disk.at.error_at("gate", problem));
     }
     Ok(())
