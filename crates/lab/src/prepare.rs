@@ -526,8 +526,8 @@ mod tests {
     /// The drive of the default scenario on an atlas10k with a setting more.
     fn drive(key: &str, value: &str) -> DriveSet {
         let mut table = Scenario::default_table();
-        let reader = ("schedulers", "sptf");
-        for (key, value) in [reader, ("drive.profile", "atlas10k"), (key, value)] {
+        let profile = ("drive.profile", "atlas10k");
+        for (key, value) in [profile, ("engine.depth", "1"), (key, value)] {
             table.set("--set", key, value).expect("a setting");
         }
         let scenario = Scenario::from_table(&table, Place::BuiltIn).expect("a scenario");

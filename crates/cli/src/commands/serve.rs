@@ -9,7 +9,6 @@ use crate::live::disks::{self, Prepared, Starting};
 use crate::live::goals;
 use crate::live::server::{Ended, Server};
 use crate::live::{messages, sockets};
-use headtime_engine::GateSpec;
 use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
@@ -217,17 +216,16 @@ fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Op
         format!(", queue_timeout {timeout}")
     });
     let read_only = if disk.read_only { ", read-only" } else { "" };
-    let gate = &prepared.engine.gate;
-    let gate = match *gate == GateSpec::default() {
-        true => String::new(),
-        false => format!(", gate {gate}"),
-    };
+    let assumed = prepared.known.belief().map_or(String::new(), |drive| {
+        format!(", assumed profile {}", drive.name)
+    });
     let _ = writeln!(
         text,
-        "{indent}disk {}: {},{size} {}, depth {}{gate}, timeout {timeout}{waiting}{read_only}",
+        "{indent}disk {}: {},{size} {}, depth {}, gate {}{assumed}, timeout {timeout}{waiting}{read_only}",
         disk.name,
         one_line(&prepared.backend()),
         disk.stack.scheduler,
         prepared.engine.depth,
+        prepared.engine.gate,
     );
 }

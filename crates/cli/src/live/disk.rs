@@ -163,7 +163,14 @@ impl PreparedDisk {
                 "{scheduler} goes by processes, and hide_processes hides them; leave the key out"
             )
         });
-        let all = [assumed, gate, unordered, processes].into_iter().flatten();
+        let predicts = (depth > 2 && scheduler.needs().positioning).then(|| {
+            format!(
+                "{scheduler} predicts where the head is, and at depth {depth} the drive orders the commands itself, so the \
+                 disk serves about as with noop; give depth = 1 or 2"
+            )
+        });
+        let all = [assumed, gate, unordered, processes, predicts];
+        let all = all.into_iter().flatten();
         all.map(|warning| format!("disk {name}: {warning}"))
             .collect()
     }

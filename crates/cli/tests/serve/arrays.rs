@@ -477,7 +477,7 @@ fn files_with_headers_outlive_their_server_and_the_headers_stay() {
     let config = of_files(&["one", "two"]);
     fs::write(directory.join("serve.toml"), config).unwrap();
     let said = done(&directory, &["serve", "serve.toml", "--check"]);
-    assert!(said.starts_with("array data: raid0 of one, two, chunk 64KiB, 16MiB\n  disk one: one.img, noop, depth 32, timeout 30s\n"), "{said}");
+    assert!(said.starts_with("array data: raid0 of one, two, chunk 64KiB, 16MiB\n  disk one: one.img, noop, depth 32, gate depth, timeout 30s\n"), "{said}");
     for turn in 0..2 {
         let mut command = headtime(&directory, &["serve", "serve.toml", "--ready"]);
         let mut server = Server::spawn(directory.clone(), &mut command);

@@ -62,12 +62,12 @@ fn what_would_be_served() {
     assert_eq!(
         out,
         "\
-disk disk0: wd5000aaks in memory, 4GiB, stream(deadline), depth 32, timeout 30s
+disk disk0: wd5000aaks in memory, 4GiB, stream(deadline), depth 32, gate depth, assumed profile wd5000aaks, timeout 30s
   export vm: real-time
   export backup: idle, read-only
-disk file: disk.img, 1MiB, deadline:fifo_batch=4, depth 4, timeout off
+disk file: disk.img, 1MiB, deadline:fifo_batch=4, depth 4, gate depth, timeout off
   export file: best-effort
-disk nothing: null, 1TiB, noop, depth 32, timeout 30s
+disk nothing: null, 1TiB, noop, depth 32, gate depth, timeout 30s
   export nothing: best-effort
 nbd at unix:nbd.sock
 nbd at tcp:127.0.0.1:0
@@ -121,6 +121,10 @@ fn settings_that_work_against_each_other_are_said() {
         (
             "scheduler = \"cfq\"\nhide_processes = true\n",
             "cfq goes by processes, and hide_processes hides them",
+        ),
+        (
+            "scheduler = \"sptf\"\nbelief = \"wd5000aaks\"\n",
+            "sptf predicts where the head is, and at depth 32",
         ),
     ] {
         let (code, _, err) = check("against", &disk(settings), &[]);
