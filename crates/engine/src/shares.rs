@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn requests_that_are_taken_out_do_not_change_the_order_of_the_others() {
-        let mut shares = Shares::new(10, Nanos::ZERO);
+        let mut shares = Shares::new(10, Nanos::from_secs(1));
         (0..8).for_each(|number| shares.push(number % 2, 1, number));
         let mut out = Vec::new();
         shares.take_out(&mut |number| [1, 2, 4].contains(number), &mut out);

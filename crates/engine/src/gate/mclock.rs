@@ -94,7 +94,7 @@ const PARTS: u128 = 1_000_000;
 
 /// Account of a lane: the tags of its next request.
 #[derive(Clone, Copy, Debug, Default)]
-struct Client {
+struct TaggedLane {
     /// Reserved bytes a second by option; 0: the ordered rate.
     share: u64,
     /// Ordered sectors a second.
@@ -110,7 +110,7 @@ struct Client {
     seen: Option<Time>,
 }
 
-impl Client {
+impl TaggedLane {
     /// Returns true if the lane begins anew with its next request.
     fn is_idle(&self, now: Time) -> bool {
         self.since.is_none() && self.seen.is_none_or(|seen| seen + IDLE <= now)
@@ -125,7 +125,7 @@ struct MClock {
     sector_bytes: u64,
     /// Least cost of a request, in bytes.
     least_cost: u64,
-    clients: Vec<Client>,
+    clients: Vec<TaggedLane>,
     /// The decision for the next command: its lane, true if the reservation is due, true if the lane is empty then.
     chosen: Option<(Lane, bool, bool)>,
 }
@@ -143,10 +143,10 @@ impl MClock {
                 .get(lane.index())
                 .map_or(beyond, |count| u64::from(*count))
         };
-        let clients = assignment.all().map(|lane| Client {
+        let clients = assignment.all().map(|lane| TaggedLane {
             share: bandwidth / 100 * of("reservations", lane, 0),
             weight: of("weights", lane, 1),
-            ..Client::default()
+            ..TaggedLane::default()
         });
         MClock {
             clients: clients.collect(),
@@ -159,7 +159,7 @@ impl MClock {
     }
 
     /// Reservation of a lane in bytes a second; 0: none.
-    fn reservation(&self, client: &Client) -> u64 {
+    fn reservation(&self, client: &TaggedLane) -> u64 {
         match client.share {
             0 => client.rate.saturating_mul(self.sector_bytes),
             share => share,
@@ -187,7 +187,7 @@ impl MClock {
 
     /// Returns the lane that goes next, and true if its reservation is due.
     fn choose(&self, now: Time) -> Option<(Lane, bool)> {
-        let rank = |(lane, client): (Lane, &Client)| {
+        let rank = |(lane, client): (Lane, &TaggedLane)| {
             let tag = client.since?.max(client.reserved);
             match tag <= now && self.reservation(client) > 0 {
                 true => Some((0, u128::from(tag.as_nanos()), lane)),

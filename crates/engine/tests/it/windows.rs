@@ -256,7 +256,7 @@ fn the_gate_inside_decides_within_a_window() {
         .expect("it is read");
     let error = spec.build(&config(4)).expect_err("it has lanes of its own");
     assert!(
-        error.to_string().contains("rsd-priority:queue=single"),
+        error.to_string().contains("a gate with queue=single"),
         "{error}"
     );
 }
