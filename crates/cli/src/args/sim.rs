@@ -94,7 +94,7 @@ fn run_help() -> String {
         "Examples:\n\
          \x20 headtime sim run\n\
          \x20 headtime sim run --example par-read --set engine.hide_processes=false --set program.think=50us\n\
-         \x20 headtime sim run --print-scenario > mine.toml\n\
+         \x20 headtime sim run --example par-read --print-scenario > mine.toml\n\
          \x20 headtime sim run job.fio --set drive.profile=exos-x18 --scheduler noop,sptf\n\
          \x20 headtime sim run mine.toml --set program.processes=8 --format json\n\
          \x20 headtime sim run --scheduler noop,sptf --gate depth --set engine.depth=1,4,16 --plot depth.svg\n\n{}",
