@@ -104,7 +104,7 @@ fn tags_grow_by_cost_over_reservation_and_by_cost_over_weight() {
     assert_eq!(order, expected);
     let lane = bench.gate.clients[1];
     assert_eq!(lane.reserved, start + MS * 300);
-    assert_eq!(lane.weighed, 6 * PARTS << 20);
+    assert_eq!(lane.weighed, (6 * PARTS) << 20);
 }
 
 #[test]
