@@ -3,6 +3,7 @@
 use crate::text::{Lines, NAMES, TextError, first_line, is_name};
 use headtime_units::{Millionths, Nanos};
 use std::fmt::{Display, Write as _};
+use std::str::FromStr;
 use thiserror::Error;
 
 /// Time that counts as service of a server's requests.
@@ -24,6 +25,22 @@ impl Service {
             Service::Program => "program",
             Service::Disk => "disk",
         }
+    }
+}
+
+impl Display for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Service {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Service, Self::Err> {
+        let all = [Service::Program, Service::Disk];
+        let found = all.into_iter().find(|service| service.name() == text);
+        found.ok_or("allowed are program and disk")
     }
 }
 
@@ -114,15 +131,13 @@ impl Setting {
         let shares = Millionths(1)..=Millionths::ONE;
         let share = |text: &str| text.parse().ok().filter(|share| shares.contains(share));
         let epoch = |text: &str| text.parse().ok().filter(|span: &Nanos| !span.is_zero());
-        let all = [Service::Program, Service::Disk];
-        let service = |text: &str| all.into_iter().find(|service| service.name() == text);
         let servers = |text: &str| text.parse().ok().filter(|servers| *servers > 0);
         Ok(Setting {
             site: lines.key("site", NAMES, name)?,
             program: lines.key("program", NAMES, name)?,
             share: lines.key("share", SHARES, share)?,
             epoch: lines.key("epoch", "times above 0, such as 100ms", epoch)?,
-            service: lines.key("service", "program, disk", service)?,
+            service: lines.key("service", "program, disk", |text| text.parse().ok())?,
             servers: lines.key("servers", "whole numbers from 1 to 65535", servers)?,
         })
     }

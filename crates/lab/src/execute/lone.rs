@@ -189,7 +189,7 @@ impl<'a> Lone<'a> {
             program: name.replace(' ', "-"),
             share: Millionths::ONE,
             epoch: self.programs.qos.epoch,
-            service: Service::Program,
+            service: self.programs.qos.service,
             servers: self.servers,
         }
     }
@@ -282,7 +282,7 @@ impl<'a> Lone<'a> {
         let fault =
             |error: &dyn std::fmt::Display| Fault::Input(format!("profile of {name}: {error}"));
         let setting = self.setting(name);
-        let epoch = setting.epoch;
+        let (epoch, service) = (setting.epoch, setting.service);
         let recorder = Recorder::new(setting, sector_bytes, Time::ZERO);
         let mut recorder = recorder.map_err(|error| fault(&error))?;
         let mut load = Load::of(self.programs, set, builder, Vec::new(), seed)?;
@@ -306,6 +306,10 @@ impl<'a> Lone<'a> {
             }
             Seen::Command(Command::Finish(done)) if done.request.origin.program == number => {
                 outstanding -= 1;
+                if service == Service::Disk {
+                    let arrival = done.request.arrival;
+                    recorder.served(arrival, member.0, now.saturating_since(done.issued));
+                }
                 if is_host && outstanding == 0 {
                     recorder.busy(since, now);
                     last = now;

@@ -9,7 +9,7 @@ use headtime_host::cluster::ClusterSpec;
 use headtime_host::guests::Guests;
 use headtime_host::workload::BenchmarkSpec;
 use headtime_host::{HostError, HostSpec};
-use headtime_qos::{FeatureSet, Goal, GoalError, Setting, p99};
+use headtime_qos::{FeatureSet, Goal, GoalError, Service, Setting, p99};
 use headtime_sched::{Class, Spec};
 use headtime_sim::Coalesce;
 use headtime_stack::{ArraySpec, Believed, ScanSpec, Simulated, Timeout};
@@ -191,6 +191,9 @@ pub struct QosSpec {
     /// Features that trees may ask for.
     #[serde(deserialize_with = "features", serialize_with = "as_text")]
     pub features: FeatureSet,
+    /// Time that counts as service.
+    #[serde(deserialize_with = "service", serialize_with = "as_text")]
+    pub service: Service,
     /// True if another run of each program alone judges the tree.
     pub judge: bool,
 }
@@ -200,6 +203,7 @@ impl Default for QosSpec {
         QosSpec {
             epoch: Setting::EPOCH,
             features: FeatureSet::USUAL,
+            service: Service::Program,
             judge: false,
         }
     }
@@ -226,6 +230,11 @@ fn features<'de, D: Deserializer<'de>>(from: D) -> Result<FeatureSet, D::Error> 
         "features of trees, such as \"distance,size\"",
         str::parse,
     )
+}
+
+/// Reads the time that counts as service.
+fn service<'de, D: Deserializer<'de>>(from: D) -> Result<Service, D::Error> {
+    parse(from, "\"program\" or \"disk\"", str::parse)
 }
 
 fn as_text<T: fmt::Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {

@@ -3,7 +3,7 @@
 use super::*;
 use headtime_host::HostSpec;
 use headtime_host::workload::BenchmarkSpec;
-use headtime_qos::FeatureSet;
+use headtime_qos::{FeatureSet, Service};
 use headtime_testkit::damaged;
 use headtime_units::Nanos;
 use proptest::prelude::*;
@@ -503,8 +503,9 @@ fn every_number_of_a_cluster_has_a_key_and_reads_back() {
 
 #[test]
 fn profiles_of_programs_have_an_epoch_and_features() {
-    let text =
-        format!("{CLUSTER}[qos]\nepoch = '50ms'\nfeatures = 'distance,size'\njudge = true\n");
+    let text = format!(
+        "{CLUSTER}[qos]\nepoch = '50ms'\nfeatures = 'distance,size'\nservice = 'disk'\njudge = true\n"
+    );
     let scenario = read_ok(&text);
     let Workload::Programs(programs) = &scenario.workload else {
         panic!("{text}");
@@ -512,6 +513,7 @@ fn profiles_of_programs_have_an_epoch_and_features() {
     assert_eq!(programs.qos.epoch, Nanos::from_millis(50));
     assert_eq!(programs.qos.features, FeatureSet::PAPER);
     assert!(programs.qos.judge);
+    assert_eq!(programs.qos.service, Service::Disk);
     assert_eq!(read_ok(&scenario.to_toml()), scenario);
     for (from, to, error) in [
         ("'50ms'", "'2s'", "qos.epoch: `2s`: allowed is 1ms to 1s"),
