@@ -207,7 +207,7 @@ fn after_help() -> String {
          \x20 headtime sim run\n\
          \x20 headtime sim run --example par-read --set drive.profile=exos-x18 --set engine.depth=1,4,16\n\
          \x20 headtime generate examples .\n\
-         \x20 headtime sweep par-read.toml --set program.scale=0.1 --vary host.read_ahead=0B,128KiB,1MiB --plot ahead.svg\n\
+         \x20 headtime sweep par-read.toml --vary host.read_ahead=0B,128KiB,1MiB --plot ahead.svg\n\
          \x20 headtime trace replay database.csv.gz --profile exos-x18 --scheduler noop,sstf --closed 32\n\
          \x20 headtime report --like vm+scrub --profile exos-x18\n\
          \x20 headtime drive list\n\
