@@ -306,6 +306,15 @@ impl FixedDepth {
     }
 
     /// Returns true if requests are ever chosen ahead.
+    /// Returns the first of these lanes that may have a request staged ahead: it is ready, and has nothing staged.
+    pub(crate) fn ahead_of(
+        &self,
+        mut all: impl Iterator<Item = Lane>,
+        lanes: &dyn Lanes,
+    ) -> Option<Lane> {
+        all.find(|lane| self.is_ahead(lanes.staged(*lane)) && lanes.is_ready(*lane))
+    }
+
     #[inline]
     pub(crate) fn commits_ahead(&self) -> bool {
         self.commit_ahead

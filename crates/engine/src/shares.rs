@@ -10,8 +10,8 @@
 //! Requests wait here, by client, before they go to the engine. The engine has at most as many requests as it serves in
 //! `wait`, by the mean time between completions, at most 128, and at least `depth`. So a new request waits for others
 //! of that time.
-//! A drive may still leave a request of one client and serve those of others. If a request was in the engine for three times
-//! `wait`, no request of a client that was served more follows until the request is done.
+//! A drive may still leave a request and serve other clients. If a request was in the engine for three times `wait`, no
+//! request of a client that was served more follows until the request is done.
 //!
 //! The next request is that of the client with the least *served* time over its weight. The served time counts the
 //! time between completions for the client whose request ended, and the mean of that for requests in the engine. A
@@ -35,8 +35,8 @@ const MEAN_SHARE: u64 = 8;
 /// requests a second needs a second for them.
 const INSIDE_MAX: u32 = 128;
 
-/// Time in the engine after which a request keeps out those of others, in units of `wait`. A request waits for one unit in the
-/// mean. With two units the engine would be closed often, and random reads would lose 2 % of their rate.
+/// Time in the engine after which a request keeps out requests of others, in units of `wait`. A request waits for one unit
+/// in the mean. With two units the engine would be closed often, and random reads would lose 2 % of their rate.
 const LONGEST: u64 = 3;
 
 /// Clients without requests that are remembered. With more, the next new client takes the place of the one that was idle
@@ -45,15 +45,16 @@ const IDLE_MAX: usize = 64;
 
 /// Requests of clients before they go to the engine.
 ///
-/// Invariants: `waiting` = Σ of the lengths of `queue`; `inside` = Σ of `inside` of the clients = number of places of
-/// `held` that are not in `free`; `oldest` ≤ `since` of each of these places.
+/// Invariants:
+/// - `waiting` = Σ of the lengths of `queue`.
+/// - Σ of `inside` of the clients = number of places of `held` that are not in `free`.
+/// - `oldest` ≤ `since` of each of these places.
 #[derive(Debug)]
 pub struct Shares<T> {
     clients: Vec<Client<T>>,
     depth: u32,
     wait: Nanos,
     waiting: usize,
-    inside: u32,
     /// Requests in the engine, and places of requests that are done.
     held: Vec<Held>,
     free: Vec<u32>,
@@ -106,7 +107,6 @@ impl<T> Shares<T> {
             depth: depth.max(1),
             wait,
             waiting: 0,
-            inside: 0,
             held: Vec::new(),
             free: Vec::new(),
             oldest: Time::ZERO,
@@ -174,9 +174,15 @@ impl<T> Shares<T> {
 
     /// True if the engine may have another request. Before the first completion the mean is not known.
     pub fn has_room(&self) -> bool {
-        let is_known = self.mean > Nanos::ZERO && self.inside < INSIDE_MAX;
-        let is_short = || self.mean * u64::from(self.inside) < self.wait;
-        !self.closed && (self.inside < self.depth || is_known && is_short())
+        let inside = self.inside();
+        let is_known = self.mean > Nanos::ZERO && inside < INSIDE_MAX;
+        let is_short = || self.mean * u64::from(inside) < self.wait;
+        !self.closed && (inside < self.depth || is_known && is_short())
+    }
+
+    /// Number of requests in the engine.
+    fn inside(&self) -> u32 {
+        (self.held.len() - self.free.len()) as u32
     }
 
     /// Takes the next request for the engine, if there is one and the engine may have another.
@@ -194,14 +200,13 @@ impl<T> Shares<T> {
         if self.closed {
             return None;
         }
-        if self.inside == 0 {
+        if self.inside() == 0 {
             self.last_done = now;
         }
         let next = &mut self.clients[client as usize];
         let request = next.queue.pop_front()?;
         next.inside += 1;
         self.waiting -= 1;
-        self.inside += 1;
         Some((self.hold(client, now), request))
     }
 
@@ -216,7 +221,7 @@ impl<T> Shares<T> {
         let served = |client: u32| self.clients[client as usize].served;
         let late = held.filter(|held| now.saturating_since(held.since) >= limit);
         let mut others = late.filter_map(|held| held.client.filter(|of| *of != client));
-        others.any(|other| served(other) <= served(client))
+        others.any(|other| served(other) < served(client))
     }
 
     /// Notes a request that goes to the engine.
@@ -258,7 +263,6 @@ impl<T> Shares<T> {
     fn release(&mut self, ShareOf(place): ShareOf) -> &mut Client<T> {
         let client = self.held[place as usize].client.take();
         self.free.push(place);
-        self.inside -= 1;
         self.closed = false;
         let of = &mut self.clients[client.expect("each request ends once") as usize];
         of.inside -= 1;
@@ -404,6 +408,32 @@ mod tests {
         shares.push(0, 1, ());
         shares.done(left, at(1_000));
         assert!(shares.has_room() && shares.pop(at(1_000)).is_some());
+    }
+
+    #[test]
+    fn a_request_that_a_drive_leaves_does_not_keep_out_a_client_that_was_served_less() {
+        let mut shares = Shares::new(4, Nanos::from_millis(100));
+        for ms in 0..50 {
+            shares.push(0, 1, ());
+            let (share, ()) = shares.pop(at(ms)).expect("there is room");
+            shares.done(share, at(ms + 1));
+        }
+        shares.push(0, 1, ());
+        shares.push(0, 1, ());
+        let (left, ()) = shares.pop(at(50)).expect("there is room");
+        shares.push(1, 1, ());
+        // Client 1 begins with the served time of client 0, which is then served more.
+        shares.done(left, at(60));
+        let (other, ()) = shares.pop(at(60)).expect("there is room");
+        assert!(
+            shares.pop(at(60)).is_some(),
+            "the drive leaves this request of client 0"
+        );
+        shares.done(other, at(61));
+        shares.push(1, 1, ());
+        assert!(shares.pop(at(900)).is_some(), "served less");
+        shares.push(0, 1, ());
+        assert!(shares.pop(at(900)).is_some(), "its own request waits");
     }
 
     #[test]

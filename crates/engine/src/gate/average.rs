@@ -113,8 +113,7 @@ impl Gate for Average {
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let ahead = |lane: &Lane| self.room.is_ahead(lanes.staged(*lane)) && lanes.is_ready(*lane);
-        self.assignment.all().find(ahead)
+        self.room.ahead_of(self.assignment.all(), lanes)
     }
 
     fn follows(&self, lane: Lane, class: Class) -> bool {

@@ -263,8 +263,7 @@ impl Gate for HeadTime {
     }
 
     fn ahead(&self, lanes: &dyn Lanes) -> Option<Lane> {
-        let ahead = |lane: &Lane| self.room.is_ahead(lanes.staged(*lane)) && lanes.is_ready(*lane);
-        self.levels.lanes().find(ahead)
+        self.room.ahead_of(self.levels.lanes(), lanes)
     }
 
     fn follows(&self, lane: Lane, class: Class) -> bool {

@@ -12,14 +12,14 @@ pub(super) const FLOOR: OptionInfo = OptionInfo::percent(
     5,
     50,
     "share of the head time that each level but the most urgent has while it waits; higher takes more from those more \
-     urgent. 0: none, as in the paper, and urgent requests can keep the others out for good",
+     urgent. 0: none, and urgent requests can keep the others out for good",
 );
 
 /// Option: whether levels have lanes.
 pub(super) const QUEUE: OptionInfo = OptionInfo::choice(
     "queue",
     &["lanes", "single"],
-    "lanes: a request that may not go blocks none of a more urgent level; single: all wait in one queue, as in the paper",
+    "lanes: a request that may not go blocks none of a more urgent level; single: all wait in one queue",
 );
 
 /// Queues in which requests wait.

@@ -20,7 +20,7 @@
 //!
 //! # Departures from the paper
 //!
-//! The paper has no floor. `floor=0` does the same.
+//! The paper has no floor, and one queue. `floor=0:queue=single` does the same.
 //!
 //! Taken literally, Algorithm 3 can hang. First, a rank of the depth or more is never less than the number of free
 //! tags. Here an empty drive admits any request. Second, a tag that is freed while its level is below the ceiling keeps
