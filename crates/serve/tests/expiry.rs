@@ -303,7 +303,7 @@ fn later_steps_of_a_request_that_has_begun_do_not_end() {
         },
     );
     bench.has(1);
-    // A read goes between the first step and the second, which waits behind it.
+    // A read goes between the first step and the second step.
     let (between, ended) = (Inbox::new(1), Inbox::new(1));
     submit(&disk, of(&disk, 0, 0, Op::Read, 800, &between));
     now(disk.snapshot()).expect("runs");

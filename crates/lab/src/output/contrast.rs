@@ -6,7 +6,7 @@ const LEAST: f64 = 1.1;
 /// Largest number of parts with a sentence each.
 const PARTS: usize = 4;
 
-/// A part of a run: all of its requests, or those of one workload or program.
+/// All requests of a run, or the requests of one workload or program.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// Name in the sentence; empty for all requests.
