@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Replays recorded traces at several depths and under gates, and writes gates.md. Takes about two minutes.
+# Replays recorded traces at several depths and under gates, and writes target/replays/gates.md. Takes about two minutes.
 # HEADTIME names a binary to use in place of one that is built, HEADTIME_DATA the folder of the traces that are not here.
-# Without that folder its traces keep the tables that they have.
+# Traces that are missing have no table.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 data=${HEADTIME_DATA:-../shared/data}/traces
@@ -10,9 +10,9 @@ if [ -z "${HEADTIME:-}" ]; then
     HEADTIME=${CARGO_TARGET_DIR:-target}/release/headtime
 fi
 headtime=$(realpath "$HEADTIME")
+out=$PWD/target/replays
+mkdir -p "$out"
 cd docs/replays
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 gates=depth=1,depth=8,rsd:age_th=8,rsd:age_th=30,rsd:age_th=90,rsd-priority:age_th=30:ranks=1/1,iolatency:best_effort=20ms
 
 # The rows of a run in CSV, as those of a table. Columns go by their headings.
@@ -35,17 +35,12 @@ rows() {
 table() {
     local name=$1 file=$2 deepest=$3
     shift 3
-    printf '\n## %s\n\n' "$name"
     if [ ! -e "$file" ]; then
-        echo "$name: no trace, its table stays" >&2
-        awk -v name="## $name" '
-            $0 == name { on = 1; next }
-            /^## / { on = 0 }
-            on && NF { print gap $0; gap = ""; seen = 1 }
-            on && !NF && seen { gap = gap "\n" }' gates.md
+        echo "$name: no trace, no table" >&2
         return
     fi
     echo "$name" >&2
+    printf '\n## %s\n\n' "$name"
     printf '`headtime trace replay %s --scheduler noop --depth %s --gate %s,depth=%s %s`\n\n' \
         "$(basename "$file")" "$deepest" "$gates" "$deepest" "$*"
     echo '| depth | gate | requests a second | MB/s | p50, ms | p99, ms | p99.9, ms | longest, ms |'
@@ -57,7 +52,7 @@ table() {
 {
     echo '# Gates and tails'
     echo
-    echo "Written by \`docs/replays/gates.sh\`; see [the page about it](README.md#gates-and-tails)."
+    echo "Written by \`docs/replays/gates.sh\`."
     for profile in st3400620as:31 exos-x18:32; do
         drive=${profile%:*} deepest=${profile#*:}
         options=(--profile "$drive" --fit wrap)
@@ -69,6 +64,4 @@ table() {
         name=$(basename "$trace" .csv.gz)
         table "$name on wd5000aaks" "$trace" 32 --profile wd5000aaks --closed-per-process
     done
-} >"$work/gates.md"
-mv "$work/gates.md" gates.md
-chmod 644 gates.md
+} >"$out/gates.md"

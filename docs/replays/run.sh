@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Replays the traces of HEADTIME_DATA and writes the tables and pictures of this folder. Takes about
+# Replays the traces of HEADTIME_DATA and writes tables and pictures into target/replays. Takes about
 # a minute. HEADTIME names a binary to use in place of one that is built.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -10,7 +10,8 @@ if [ -z "${HEADTIME:-}" ]; then
     HEADTIME=${CARGO_TARGET_DIR:-target}/release/headtime
 fi
 headtime=$(realpath "$HEADTIME")
-out=$PWD/docs/replays
+out=$PWD/target/replays
+mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 schedulers=noop,deadline,clook,sstf,sptf
@@ -20,7 +21,7 @@ all=noop,deadline,mq-deadline,clook,sstf,sptf,sptf-sw60,anticipatory,nise,cfq,bf
 {
     echo '# Tables'
     echo
-    echo "Written by \`docs/replays/run.sh\`; see [the page about them](README.md)."
+    echo "Written by \`docs/replays/run.sh\`."
 } >"$out/tables.md"
 
 # replay NAME DIR TRACE PROFILE SCHEDULERS OPTIONS...: a table, and a picture unless "$picture" is no

@@ -11,52 +11,124 @@ const INTRO: &str = "\
 # Measured values
 
 A value has one name everywhere: as a heading of CSV, in the results of a [sweep](sweep.md), after `--metric`, as `metric` of a
-[figure](experiments.md#a-figure-is-data) and of an [invariant](sweep.md). JSON of `sim run` has more, in the shape of a run.
+[figure](figures.md) and of an [invariant](sweep.md). JSON of `sim run` has more, in the shape of a run.
 
-Values marked CSV have a column. Figures judge a value where *better* says `more` or `less`. The N of a percentile is 1, 5, 10, 20, 30, 40, 50,
-60, 70, 80, 90, 95, 99 or 999, which is 99.9. A value that a run does not have is empty (null in JSON). Values that begin with `probe_` need the
-drive learned, which takes seconds. The options of the [engine](scenario.md#keys) are columns too.
-
-| name | unit | CSV | better | what it is |
-|---|---|---|---|---|
+Figures judge a value where *better* says `more` or `less`. The N of a percentile is 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99 or 999,
+which is 99.9. A value that a run does not have is empty (null in JSON). Values that begin with `probe_` need the drive learned, which takes
+seconds. The options of the [engine](scenario.md#keys) are columns too.
 ";
 
-fn row(page: &mut String, measure: &Measure) {
-    let better = match measure.better {
-        Better::More => "more",
-        Better::Less => "less",
-        Better::Neither => "",
-    };
-    let (name, csv) = match measure.is_column {
-        true => (measure.name, "CSV"),
-        false => (measure.family, ""),
-    };
-    // The help of a percentile has its words for one number at the end.
-    let help = match name.contains("_pN") {
-        true => measure.help.rsplit_once(", ").map_or("", |(help, _)| help),
-        false => measure.help,
-    };
-    let unit = measure.unit;
-    writeln!(page, "| `{name}` | {unit} | {csv} | {better} | {help} |")
-        .expect("strings do not fail");
+/// Rows of the table: values with one unit and direction, whose help begins alike.
+struct Row {
+    names: Vec<&'static str>,
+    unit: &'static str,
+    better: &'static str,
+    help: Vec<&'static str>,
+}
+
+/// What two texts have in common, up to a comma or a colon.
+fn common<'a>(one: &'a str, other: &str) -> &'a str {
+    let same = one.bytes().zip(other.bytes());
+    let len = same.take_while(|(a, b)| a == b).count();
+    let end = one[..len].rfind(", ").max(one[..len].rfind(": "));
+    end.map_or("", |end| &one[..end + 2])
+}
+
+impl Row {
+    fn of(measure: &'static Measure) -> Self {
+        let better = match measure.better {
+            Better::More => "more",
+            Better::Less => "less",
+            Better::Neither => "",
+        };
+        let name = match measure.is_column {
+            true => measure.name,
+            false => measure.family,
+        };
+        // The help of a percentile has its words for one number at the end.
+        let help = match name.contains("_pN") {
+            true => measure.help.rsplit_once(", ").map_or("", |(help, _)| help),
+            false => measure.help,
+        };
+        Self {
+            names: vec![name],
+            unit: measure.unit,
+            better,
+            help: vec![help],
+        }
+    }
+
+    /// The beginning of all texts.
+    fn base(&self) -> &'static str {
+        let rest = self.help.iter().skip(1);
+        rest.fold(self.help[0], |base, help| common(base, help))
+    }
+
+    /// True if the row took the other in.
+    fn took(&mut self, other: &Row) -> bool {
+        let base = common(self.help[0], other.help[0]);
+        let alike = (self.unit, self.better) == (other.unit, other.better);
+        let begins = match self.help.len() {
+            1 => !base.is_empty(),
+            _ => other.help[0].starts_with(self.base()),
+        };
+        if alike && begins {
+            self.names.extend(&other.names);
+            self.help.extend(&other.help);
+        }
+        alike && begins
+    }
+
+    fn text(&self) -> String {
+        let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
+        let help = match self.help.len() {
+            1 => self.help[0].to_owned(),
+            _ => {
+                let base = self.base();
+                let rest: Vec<&str> = self.help.iter().map(|help| &help[base.len()..]).collect();
+                let base = base.trim_end_matches([' ', ',', ':']);
+                format!("{base}: {}", rest.join("; "))
+            }
+        };
+        let Row { unit, better, .. } = self;
+        format!("| {} | {unit} | {better} | {help} |\n", names.join(", "))
+    }
+}
+
+fn table(page: &mut String, heading: &str, measures: impl Iterator<Item = &'static Measure>) {
+    let mut rows: Vec<Row> = Vec::new();
+    for row in measures.map(Row::of) {
+        if !rows.last_mut().is_some_and(|last| last.took(&row)) {
+            rows.push(row);
+        }
+    }
+    write!(
+        page,
+        "\n## {heading}\n\n| name | unit | better | what it is |\n|---|---|---|---|\n"
+    )
+    .expect("strings do not fail");
+    rows.iter().for_each(|row| page.push_str(&row.text()));
 }
 
 #[test]
 fn the_page_is_up_to_date() {
     let mut page = String::from(INTRO);
     let options = Header::names();
-    let shown = all().iter();
-    let shown = shown.filter(|measure| !options.contains(&measure.name));
+    let shown = || {
+        all()
+            .iter()
+            .filter(|measure| !options.contains(&measure.name))
+    };
+    table(
+        &mut page,
+        "Columns of CSV",
+        shown().filter(|measure| measure.is_column),
+    );
+    // A family has one row.
     let mut family = "";
-    for measure in shown {
-        // A family has one row for those without a column.
-        if measure.is_column || measure.family != family {
-            row(&mut page, measure);
-        }
-        if !measure.is_column {
-            family = measure.family;
-        }
-    }
+    let others = shown().filter(|measure| !measure.is_column);
+    let others = others.filter(|measure| std::mem::replace(&mut family, measure.family) != measure.family);
+    table(&mut page, "Other values", others);
     let bless = std::env::var_os("HEADTIME_BLESS").is_some_and(|bless| bless == "1");
     headtime_testkit::written("values.md", "headtime-lab", &page, bless);
 }

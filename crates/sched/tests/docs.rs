@@ -17,12 +17,8 @@ NAME(INNER)[:OPTION=VALUE]...   of a policy that wraps another
 nise(ONE@DEPTH,..)[:OPTION=..]  among schedulers, each with its depth if that is not the engine's
 ```
 
-Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`),
-weights are decimals without one.
-
-*Overtaken* counts requests that arrived later and were served earlier. A bound in time is the
-longest that a request is queued on a disk that serves one request after the other. The documentation
-of the policy's module derives it.
+Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`). *Overtaken* counts requests that arrived later and
+were served earlier. A bound in time is for a disk that serves one request after the other.
 ";
 
 #[test]

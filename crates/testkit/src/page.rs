@@ -1,6 +1,6 @@
 //! A page of documentation that is written from a table of policies or gates.
 
-use headtime_sched::{Counts, PolicyInfo, Value};
+use headtime_sched::{Counts, OptionInfo, PolicyInfo, Value};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -47,15 +47,12 @@ impl Page<'_> {
 
     fn text(&self, table: &[&'static PolicyInfo]) -> String {
         let mut page = String::from(self.intro);
-        writeln!(
-            page,
-            "\n| name | idea | {} | options | source |",
-            self.bound
-        )
-        .expect("strings do not fail");
-        page += "|---|---|---|---|---|\n";
+        writeln!(page, "\n| name | idea | {} | source |", self.bound).expect("strings do not fail");
+        page += "|---|---|---|---|\n";
         table.iter().for_each(|info| page += &row(info));
-        table.iter().for_each(|info| page += &section(info));
+        for (number, info) in table.iter().enumerate() {
+            page += &section(info, &table[..number]);
+        }
         page
     }
 }
@@ -65,48 +62,54 @@ fn row(info: &PolicyInfo) -> String {
         .into_iter()
         .chain(info.aliases.iter().map(|alias| format!("`{alias}`")))
         .collect();
-    let number = info.number.map(|_| "`N`".to_string());
-    let keys = info
-        .options
-        .iter()
-        .map(|option| format!("`{}`", option.key));
-    let options: Vec<String> = number.into_iter().chain(keys).collect();
-    let options = if options.is_empty() {
-        "none".to_string()
-    } else {
-        options.join(", ")
-    };
-    let row = [
-        &names.join(", "),
-        info.idea,
-        info.bound,
-        &options,
-        info.source,
-    ];
+    let row = [&names.join(", "), info.idea, info.bound, info.source];
     let row = row.map(|cell| cell.replace('|', "\\|"));
     format!("| {} |\n", row.join(" | "))
 }
 
-fn section(info: &PolicyInfo) -> String {
+/// Section of a policy. Options that stand in the section of an earlier policy are named with a link.
+fn section(info: &PolicyInfo, earlier: &[&'static PolicyInfo]) -> String {
     let mut text = format!("\n## {}\n\n", info.title());
     let needs = match (info.needs.positioning, info.needs.curve) {
-        (true, _) => " Needs a drive profile to know where sectors are.",
-        (_, true) => " Needs a curve of service times.",
+        (true, _) => "Needs a drive profile to know where sectors are. ",
+        (_, true) => "Needs a curve of service times. ",
         _ => "",
     };
-    let mut idea: Vec<char> = info.idea.chars().collect();
-    idea[0] = idea[0].to_ascii_uppercase();
-    let idea: String = idea.into_iter().collect();
-    text += &format!("{idea}.{needs} Avoid it where {}.\n", info.avoid);
+    text += &format!("{needs}Avoid it where {}.\n", info.avoid);
     if let Some(number) = info.number {
         text += &format!(
             "\n`N`, {} to {}, as in `{}{}`: {}.\n",
             number.min, number.max, info.name, number.example, number.help
         );
     }
-    if !info.options.is_empty() {
+    let known = |option: &OptionInfo| {
+        let has = |other: &&&PolicyInfo| {
+            other
+                .options
+                .iter()
+                .any(|same| (same.key, same.help) == (option.key, option.help))
+        };
+        earlier.iter().find(has)
+    };
+    for other in earlier {
+        let shared: Vec<String> = info
+            .options
+            .iter()
+            .filter(|option| known(option).is_some_and(|first| first.name == other.name))
+            .map(|option| format!("`{}` ({})", option.key, option.default))
+            .collect();
+        if !shared.is_empty() {
+            text += &format!("\nAs in [{0}](#{0}): {1}.\n", other.title(), shared.join(", "));
+        }
+    }
+    let own: Vec<_> = info
+        .options
+        .iter()
+        .filter(|option| known(option).is_none())
+        .collect();
+    if !own.is_empty() {
         text += "\n| option | default | allowed | meaning |\n|---|---|---|---|\n";
-        for option in info.options {
+        for option in own {
             let (low, high) = option.range;
             let allowed = match option.default {
                 Value::Flag(_) => format!("{low}, {high}"),

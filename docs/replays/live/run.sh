@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Replays the traces of this folder under every scheduler and writes tables.md. Takes about ten seconds.
+# Replays the traces of this folder under every scheduler and writes target/replays/live.md. Takes about ten seconds.
 # HEADTIME names a binary to use in place of one that is built.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
@@ -8,15 +8,15 @@ if [ -z "${HEADTIME:-}" ]; then
     HEADTIME=${CARGO_TARGET_DIR:-target}/release/headtime
 fi
 headtime=$(realpath "$HEADTIME")
+out=$PWD/target/replays
+mkdir -p "$out"
 cd docs/replays/live
 schedulers=noop,deadline,mq-deadline,clook,sstf,sptf,sptf-sw60,anticipatory,cfq,stream,clairvoyant
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 
 {
     echo '# Tables'
     echo
-    echo "Written by \`docs/replays/live/run.sh\`; see [the page about them](README.md)."
+    echo "Written by \`docs/replays/live/run.sh\`."
     for trace in *.csv.gz; do
         echo "${trace%.csv.gz}" >&2
         for hidden in true false; do
@@ -27,5 +27,4 @@ trap 'rm -rf "$work"' EXIT
             printf '```\n'
         done
     done
-} >"$work/tables.md"
-mv "$work/tables.md" tables.md
+} >"$out/live.md"
