@@ -81,16 +81,17 @@ impl Row {
 
     fn text(&self) -> String {
         let names: Vec<String> = self.names.iter().map(|name| format!("`{name}`")).collect();
+        // Names tell the values of one row apart.
         let help = match self.help.len() {
-            1 => self.help[0].to_owned(),
-            _ => {
-                let base = self.base();
-                let rest: Vec<&str> = self.help.iter().map(|help| &help[base.len()..]).collect();
-                let base = base.trim_end_matches([' ', ',', ':']);
-                format!("{base}: {}", rest.join("; "))
-            }
+            1 => self.help[0],
+            _ => self.base().trim_end_matches([' ', ',', ':']),
         };
         let Row { unit, better, .. } = self;
+        // Most names end in their unit.
+        let is_named = [("ms", "_ms"), ("s", "_s"), ("MB/s", "_mb_s"), ("us", "_us")]
+            .iter()
+            .any(|(known, end)| unit == known && self.names[0].ends_with(*end));
+        let unit = if is_named { "" } else { *unit };
         format!("| {} | {unit} | {better} | {help} |\n", names.join(", "))
     }
 }

@@ -17,7 +17,7 @@ NAME(INNER)[:OPTION=VALUE]...   of a policy that wraps another
 nise(ONE@DEPTH,..)[:OPTION=..]  among schedulers, each with its depth if that is not the engine's
 ```
 
-Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`). *Overtaken* counts requests that arrived later and
+Lists are separated by commas. Durations have a unit (`ns`, `us`, `ms`, `s`, `m`, `h`, `d`), and are at most a day. *Overtaken* counts requests that arrived later and
 were served earlier. A bound in time is for a disk that serves one request after the other.
 ";
 

@@ -4,6 +4,9 @@ use headtime_sched::{Counts, OptionInfo, PolicyInfo, Value};
 use std::fmt::Write;
 use std::path::Path;
 
+/// Range of durations that the pages do not repeat.
+const ANY: &str = "0ns to 86400s";
+
 /// Parts of a page with a table of policies or gates.
 #[derive(Clone, Copy, Debug)]
 pub struct Page<'a> {
@@ -47,8 +50,8 @@ impl Page<'_> {
 
     fn text(&self, table: &[&'static PolicyInfo]) -> String {
         let mut page = String::from(self.intro);
-        writeln!(page, "\n| name | idea | {} | source |", self.bound).expect("strings do not fail");
-        page += "|---|---|---|---|\n";
+        writeln!(page, "\n| name | idea | {} |", self.bound).expect("strings do not fail");
+        page += "|---|---|---|\n";
         table.iter().for_each(|info| page += &row(info));
         for (number, info) in table.iter().enumerate() {
             page += &section(info, &table[..number]);
@@ -62,7 +65,7 @@ fn row(info: &PolicyInfo) -> String {
         .into_iter()
         .chain(info.aliases.iter().map(|alias| format!("`{alias}`")))
         .collect();
-    let row = [&names.join(", "), info.idea, info.bound, info.source];
+    let row = [&names.join(", "), info.idea, info.bound];
     let row = row.map(|cell| cell.replace('|', "\\|"));
     format!("| {} |\n", row.join(" | "))
 }
@@ -112,7 +115,8 @@ fn section(info: &PolicyInfo, earlier: &[&'static PolicyInfo]) -> String {
         for option in own {
             let (low, high) = option.range;
             let allowed = match option.default {
-                Value::Flag(_) => format!("{low}, {high}"),
+                Value::Flag(_) => String::new(),
+                Value::Duration(_) if format!("{low} to {high}") == ANY => String::new(),
                 Value::Choice(_) => option.words.join(", "),
                 Value::Counts(_) => format!("1 to {} of {low} to {high}", Counts::MAX),
                 _ => format!("{low} to {high}"),
