@@ -314,17 +314,13 @@ fn files(text: &str) -> Vec<(String, String)> {
     files
 }
 
-/// README and the pages of docs. `docs/check.sh` compares the generated pages of docs/replays.
+/// README and the pages of docs.
 pub fn pages() -> Vec<PathBuf> {
     let mut pages = vec![repository().join("README.md")];
-    for folder in ["docs", "docs/replays", "docs/replays/live"] {
+    for folder in ["docs", "docs/recipes", "docs/replays", "docs/replays/live"] {
         let files = fs::read_dir(repository().join(folder)).unwrap();
         let paths = files.map(|entry| entry.unwrap().path());
-        pages.extend(paths.filter(|path| {
-            let name = path.file_name().unwrap().to_str().unwrap();
-            let generated = folder != "docs" && name != "README.md";
-            name.ends_with(".md") && !generated
-        }));
+        pages.extend(paths.filter(|path| path.extension().is_some_and(|end| end == "md")));
     }
     pages.sort();
     pages
