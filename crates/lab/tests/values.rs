@@ -13,12 +13,13 @@ const INTRO: &str = "\
 A value has one name everywhere: as a heading of CSV, in the results of a [sweep](sweep.md), after `--metric`, as `metric` of a
 [figure](figures.md) and of an [invariant](sweep.md). JSON of `sim run` has more, in the shape of a run.
 
-Figures judge a value where *better* says `more` or `less`. The N of a percentile is 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99 or 999,
+Figures judge values of which more or less is better. The N of a percentile is 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99 or 999,
 which is 99.9. A value that a run does not have is empty (null in JSON). Values that begin with `probe_` need the drive learned, which takes
 seconds. The options of the [engine](scenario.md#keys) are columns too.
 ";
 
 /// Rows of the table: values with one unit and direction, whose help begins alike.
+#[derive(Clone)]
 struct Row {
     names: Vec<&'static str>,
     unit: &'static str,
@@ -67,7 +68,7 @@ impl Row {
     /// True if the row took the other in.
     fn took(&mut self, other: &Row) -> bool {
         let base = common(self.help[0], other.help[0]);
-        let alike = (self.unit, self.better) == (other.unit, other.better);
+        let alike = self.unit == other.unit;
         let begins = match self.help.len() {
             1 => !base.is_empty(),
             _ => other.help[0].starts_with(self.base()),
@@ -86,29 +87,33 @@ impl Row {
             1 => self.help[0],
             _ => self.base().trim_end_matches([' ', ',', ':']),
         };
-        let Row { unit, better, .. } = self;
+        let Row { unit, .. } = self;
         // Most names end in their unit.
         let is_named = [("ms", "_ms"), ("s", "_s"), ("MB/s", "_mb_s"), ("us", "_us")]
             .iter()
             .any(|(known, end)| unit == known && self.names[0].ends_with(*end));
         let unit = if is_named { "" } else { *unit };
-        format!("| {} | {unit} | {better} | {help} |\n", names.join(", "))
+        format!("| {} | {unit} | {help} |\n", names.join(", "))
     }
 }
 
 fn table(page: &mut String, heading: &str, measures: impl Iterator<Item = &'static Measure>) {
-    let mut rows: Vec<Row> = Vec::new();
-    for row in measures.map(Row::of) {
-        if !rows.last_mut().is_some_and(|last| last.took(&row)) {
-            rows.push(row);
-        }
-    }
+    let all: Vec<Row> = measures.map(Row::of).collect();
     write!(
         page,
-        "\n## {heading}\n\n| name | unit | better | what it is |\n|---|---|---|---|\n"
+        "\n## {heading}\n\n| name | unit | what it is |\n|---|---|---|\n"
     )
     .expect("strings do not fail");
-    rows.iter().for_each(|row| page.push_str(&row.text()));
+    for (better, title) in [("more", "more is better"), ("less", "less is better"), ("", "neither")] {
+        writeln!(page, "| **{title}** | | |").expect("strings do not fail");
+        let mut rows: Vec<Row> = Vec::new();
+        for row in all.iter().filter(|row| row.better == better) {
+            if !rows.last_mut().is_some_and(|last| last.took(row)) {
+                rows.push(row.clone());
+            }
+        }
+        rows.iter().for_each(|row| page.push_str(&row.text()));
+    }
 }
 
 #[test]
