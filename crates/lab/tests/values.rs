@@ -104,7 +104,11 @@ fn table(page: &mut String, heading: &str, measures: impl Iterator<Item = &'stat
         "\n## {heading}\n\n| name | unit | what it is |\n|---|---|---|\n"
     )
     .expect("strings do not fail");
-    for (better, title) in [("more", "more is better"), ("less", "less is better"), ("", "neither")] {
+    for (better, title) in [
+        ("more", "more is better"),
+        ("less", "less is better"),
+        ("", "neither"),
+    ] {
         writeln!(page, "| **{title}** | | |").expect("strings do not fail");
         let mut rows: Vec<Row> = Vec::new();
         for row in all.iter().filter(|row| row.better == better) {
@@ -133,7 +137,8 @@ fn the_page_is_up_to_date() {
     // A family has one row.
     let mut family = "";
     let others = shown().filter(|measure| !measure.is_column);
-    let others = others.filter(|measure| std::mem::replace(&mut family, measure.family) != measure.family);
+    let others =
+        others.filter(|measure| std::mem::replace(&mut family, measure.family) != measure.family);
     table(&mut page, "Other values", others);
     let bless = std::env::var_os("HEADTIME_BLESS").is_some_and(|bless| bless == "1");
     headtime_testkit::written("values.md", "headtime-lab", &page, bless);

@@ -102,7 +102,11 @@ fn section(info: &PolicyInfo, earlier: &[&'static PolicyInfo]) -> String {
             .map(|option| format!("`{}` ({})", option.key, option.default))
             .collect();
         if !shared.is_empty() {
-            text += &format!("\nAs in [{0}](#{0}): {1}.\n", other.title(), shared.join(", "));
+            text += &format!(
+                "\nAs in [{0}](#{0}): {1}.\n",
+                other.title(),
+                shared.join(", ")
+            );
         }
     }
     let own: Vec<_> = info

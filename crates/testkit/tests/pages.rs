@@ -1,4 +1,4 @@
-//! Links of README, CONTRIBUTING and docs lead somewhere, and the site has each page.
+//! Links of README, CONTRIBUTING, CHANGELOG and docs lead somewhere, and the site has each page.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,7 +25,8 @@ fn pages(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn all() -> Vec<PathBuf> {
-    let mut found = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    let files = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+    let mut found: Vec<PathBuf> = files.iter().map(|file| root().join(file)).collect();
     pages(&root().join("docs"), &mut found);
     found.sort();
     assert!(found.len() > 40, "{}", found.len());
@@ -46,7 +47,6 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
 fn links(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     for line in prose(text) {
-        // Code between backticks has no links; a link's text may be code.
         for rest in line.split("](").skip(1) {
             let target = rest.split(')').next().unwrap_or_default();
             found.push(target.to_owned());

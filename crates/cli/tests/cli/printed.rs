@@ -19,7 +19,7 @@ enum When {
 }
 
 /// Commands that are not run each time, by a part of their text, with the reason. Each is printed somewhere.
-const NOT_RUN: [(&str, When, &str); 16] = [
+const NOT_RUN: [(&str, When, &str); 13] = [
     (
         "headtime serve disk.toml &",
         When::Never,
@@ -60,21 +60,6 @@ const NOT_RUN: [(&str, When, &str); 16] = [
         "headtime reproduce all",
         When::Never,
         "minutes; .ci/run makes the quick scale and .ci/nightly the full one",
-    ),
-    (
-        "headtime reproduce stream-",
-        When::Never,
-        "part of `reproduce all`",
-    ),
-    (
-        "headtime reproduce ushape-",
-        When::Never,
-        "part of `reproduce all`",
-    ),
-    (
-        "headtime reproduce freeblock-",
-        When::Never,
-        "part of `reproduce all`",
     ),
     ("experiments/efs-iops.toml", When::Full, "seconds a command"),
     (
