@@ -212,6 +212,7 @@ switches() {
 import sys
 
 changes = clean = 0
+overruns = []
 for path in sys.argv[1:]:
     lane_of, program_of, lane_at, plan, ended = {}, {}, {}, [], []
     for line in open(path, errors="replace"):
@@ -227,15 +228,17 @@ for path in sys.argv[1:]:
         elif kind == "O" and of[1] == "window":
             lane, start, length = map(int, of[2:5])
             plan = [window for window in plan if window[0] < start] + [(start, start + length, lane)]
-    late, at = set(), 0
+    late, at = {}, 0
     for issued, lane, end in sorted(ended):
         while at + 1 < len(plan) and plan[at + 1][0] <= issued:
             at += 1
         if at + 1 < len(plan) and plan[at][2] == lane and plan[at][1] == plan[at + 1][0] < end and plan[at + 1][2] != lane:
-            late.add(at)
+            late[at] = max(late.get(at, 0), end - plan[at][1])
     of_disk = sum(one[2] != two[2] and one[1] == two[0] for one, two in zip(plan, plan[1:]))
     changes, clean = changes + of_disk, clean + of_disk - len(late)
-print(f"{clean} of {changes} changes of window were clean ({100 * clean / max(changes, 1):.1f} %)", flush=True)
+    overruns += late.values()
+overruns = ", ".join(f"{ns / 1e6:.1f}" for ns in sorted(overruns))
+print(f"{clean} of {changes} changes of window were clean ({100 * clean / max(changes, 1):.1f} %); overruns in ms: {overruns}", flush=True)
 PYTHON
 }
 

@@ -53,6 +53,7 @@ pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, T
     version = VERSION.as_str(),
     max_term_width = 100,
     arg_required_else_help = true,
+    disable_help_subcommand = true,
     after_help = EXIT_CODES,
     after_long_help = after_help(),
 )]
@@ -139,6 +140,16 @@ pub enum Verb {
     Qos(QosVerb),
     /// Write man pages, shell completions or example files into a directory
     Generate(Generate),
+    /// Explain a command, the schedulers or the gates
+    Help(Help),
+}
+
+/// Arguments of `headtime help`.
+#[derive(Debug, clap::Args)]
+pub struct Help {
+    /// `schedulers`, `gates`, or a command, such as `sim run`
+    #[arg(value_name = "TOPIC")]
+    pub topic: Vec<String>,
 }
 
 /// Version, with the commit if the environment of the build has named one in `HEADTIME_COMMIT`, as for packages.
@@ -218,7 +229,7 @@ fn after_help() -> String {
          \x20 lists      separated by commas; options that take a list can also be repeated\n\n\
          Schedulers: {}\n\
          Gates: {}\n\
-         \x20 (`headtime sim run --help` explains each, and lists the options)\n\n\
+         \x20 (`headtime help schedulers` and `headtime help gates` explain each, with the options)\n\n\
          {EXIT_CODES}\n\n\
          Environment:\n\
          \x20 NO_COLOR   if set, no colours and no bold letters",
@@ -227,21 +238,34 @@ fn after_help() -> String {
     )
 }
 
-/// The part of the help text that lists the schedulers and the gates.
-fn schedulers_help() -> String {
-    let policies: Vec<&PolicyInfo> = policies().collect();
-    let gates: Vec<&PolicyInfo> = gates().collect();
-    let schedulers = table_help(
-        "Schedulers:",
+/// Names of the schedulers and gates, for the help of the commands that take these.
+fn names_help() -> String {
+    format!(
+        "Schedulers: {}\n\
+         \x20 (`headtime help schedulers` explains each, with the options)\n\
+         Gates: {}\n\
+         \x20 (`headtime help gates` explains each, with the options)",
+        titles(policies()),
+        titles(gates()),
+    )
+}
+
+/// Explains each scheduler and its options.
+pub fn schedulers_help() -> String {
+    table_help(
+        "Schedulers, which order requests (schedulers of a scenario, scheduler of a disk):",
         "Options of a scheduler follow it, joined by colons: deadline:fifo_batch=4:read_expire=200ms",
-        &policies,
-    );
-    let gates = table_help(
+        &policies().collect::<Vec<_>>(),
+    )
+}
+
+/// Explains each gate and its options.
+pub fn gates_help() -> String {
+    table_help(
         "Gates, which say when a command may go to the drive (engine.gate of a scenario, gate of a disk):",
-        "Options of a gate follow it in the same way: rsd:age_th=30",
-        &gates,
-    );
-    format!("{schedulers}\n\n{gates}")
+        "Options of a gate follow it, joined by colons: rsd:age_th=30",
+        &gates().collect::<Vec<_>>(),
+    )
 }
 
 /// Lists the schedulers or gates of a table, each with its idea, and then their options.

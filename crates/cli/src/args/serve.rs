@@ -1,6 +1,6 @@
 //! `headtime serve` and `headtime control`
 
-use super::schedulers_help;
+use super::names_help;
 use crate::live::config::LogFormat;
 use clap::{Args, Subcommand};
 use headtime_units::Nanos;
@@ -70,7 +70,7 @@ fn serve_help() -> String {
          \x20 nbdinfo 'nbd+unix:///disk0?socket=headtime.sock'\n\n\
          Environment:\n\
          \x20 HEADTIME_LOG   least level of printed messages: error, warn, info (the default), debug\n\n{}",
-        schedulers_help()
+        names_help()
     )
 }
 

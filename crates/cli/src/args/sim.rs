@@ -1,6 +1,6 @@
 //! `headtime sim`
 
-use super::{Gates, OutputOptions, Schedulers, gates_of, schedulers, schedulers_help};
+use super::{Gates, OutputOptions, Schedulers, gates_of, names_help, schedulers};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -98,7 +98,7 @@ fn run_help() -> String {
          \x20 headtime sim run job.fio --set drive.profile=exos-x18 --scheduler noop,sptf\n\
          \x20 headtime sim run mine.toml --set program.processes=8 --format json\n\
          \x20 headtime sim run --scheduler noop,sptf --gate depth --set engine.depth=1,4,16 --plot depth.svg\n\n{}",
-        schedulers_help()
+        names_help()
     )
 }
 

@@ -1,6 +1,6 @@
 //! `headtime trace`
 
-use super::{Gates, OutputOptions, Schedulers, gates_of, schedulers, schedulers_help};
+use super::{Gates, OutputOptions, Schedulers, gates_of, names_help, schedulers};
 use clap::{Args, Subcommand, ValueEnum};
 use headtime_stack::Firmware;
 use headtime_units::{Bytes, Nanos};
@@ -258,6 +258,6 @@ fn replay_help() -> String {
          \x20 headtime trace replay database.csv.gz --profile exos-x18 --scheduler noop,deadline,sstf\n\
          \x20 headtime trace replay database.csv.gz --profile atlas10k --closed 32 --fit wrap --device 0\n\
          \x20 headtime trace replay database.csv.gz --profile exos-x18 --open --speed 0.5 --plot half.svg\n\n{}",
-        schedulers_help()
+        names_help()
     )
 }

@@ -10,6 +10,7 @@ mod coordinate;
 mod drive;
 mod examples;
 mod generate;
+mod help;
 mod judging;
 mod qos;
 mod replay_log;
@@ -62,5 +63,6 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Qos(verb) => qos::qos(&verb, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),
         Verb::Generate(args) => generate::generate(&args),
+        Verb::Help(args) => help::help(&args, context),
     }
 }

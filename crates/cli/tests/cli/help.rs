@@ -1,6 +1,7 @@
 //! Help, man pages, completions: all from one definition.
 
 use super::common::{all, run, scratch, stdout};
+use headtime_engine::gates;
 use headtime_sched::policies;
 
 #[test]
@@ -35,32 +36,62 @@ fn short_help() {
 }
 
 #[test]
-fn long_help_names_every_scheduler_and_its_options() {
-    for args in [
-        vec!["sim", "run", "--help"],
-        vec!["trace", "replay", "--help"],
+fn help_explains_every_scheduler_and_gate_with_its_options() {
+    for (topic, table) in [
+        ("schedulers", policies().collect::<Vec<_>>()),
+        ("gates", gates().collect()),
     ] {
-        let text = stdout(&args);
-        for policy in policies() {
+        let text = stdout(&["help", topic]);
+        for policy in &table {
             assert!(
                 text.contains(&format!("  {}", policy.title())),
-                "{args:?}: {}",
+                "{}",
                 policy.name
             );
             for option in policy.options {
                 let shown = format!("{}={}", option.key, option.default);
-                assert!(text.contains(&shown), "{args:?}: {shown}");
+                assert!(text.contains(&shown), "{topic}: {shown}");
             }
         }
-        // The options that mq-deadline shares with deadline are listed once.
-        assert_eq!(text.matches("writes_starved=2").count(), 1, "{text}");
-        assert!(text.contains("\n    those of deadline\n    prio_aging_expire="));
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(100), "{text}");
+        for command in [&["sim", "run"][..], &["trace", "replay"], &["serve"]] {
+            let text = stdout(&[command, &["--help"]].concat());
+            for policy in &table {
+                assert!(
+                    text.contains(&policy.title().to_string()),
+                    "{command:?}: {}",
+                    policy.name
+                );
+            }
+            assert!(
+                !text.contains("fifo_batch=16") && text.contains(&format!("headtime help {topic}"))
+            );
+        }
     }
-    let program = stdout(&["--help"]);
-    for policy in policies() {
-        assert!(program.contains(&policy.title().to_string()));
+    // The options that mq-deadline shares with deadline are listed once.
+    let text = stdout(&["help", "schedulers"]);
+    assert_eq!(text.matches("writes_starved=2").count(), 1, "{text}");
+    assert!(text.contains("\n    those of deadline\n    prio_aging_expire="));
+}
+
+#[test]
+fn help_of_a_command_is_the_same_in_two_places() {
+    for command in [&["sim", "run"][..], &["drive", "new"], &["control"]] {
+        assert_eq!(
+            stdout(&[&["help"], command].concat()),
+            stdout(&[command, &["--help"]].concat()),
+            "{command:?}"
+        );
     }
-    assert!(!program.contains("fifo_batch"), "{program}");
+    assert_eq!(stdout(&["help"]), stdout(&["--help"]));
+    let output = run(&["help", "sim", "walk"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("help: sim walk: no such topic or command; allowed are schedulers, gates"),
+        "{said}"
+    );
 }
 
 #[test]
