@@ -13,7 +13,7 @@ const INTRO: &str = "\
 A value has one name everywhere: as a heading of CSV, in the results of a [sweep](sweep.md), after `--metric`, as `metric` of a
 [figure](figures.md) and of an [invariant](sweep.md). JSON of `sim run` has more, in the shape of a run.
 
-Figures judge values of which more or less is better. The N of a percentile is 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99 or 999,
+Figures judge a value if more or less is better. The N of a percentile is 1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99 or 999,
 which is 99.9. A value that a run does not have is empty (null in JSON). Values that begin with `probe_` need the drive learned, which takes
 seconds. The options of the [engine](scenario.md#keys) are columns too.
 ";
@@ -27,7 +27,7 @@ struct Row {
     help: Vec<&'static str>,
 }
 
-/// What two texts have in common, up to a comma or a colon.
+/// Common beginning of two texts, up to a comma or a colon.
 fn common<'a>(one: &'a str, other: &str) -> &'a str {
     let same = one.bytes().zip(other.bytes());
     let len = same.take_while(|(a, b)| a == b).count();

@@ -71,7 +71,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     found
 }
 
-/// What is wrong with a link from a page, if anything.
+/// Message about a broken link of a page, or `None`.
 fn problem(page: &Path, text: &str, target: &str) -> Option<String> {
     if target.contains("://") {
         return None;
@@ -120,7 +120,7 @@ fn the_summary_has_each_page_once() {
     assert_eq!(listed, site);
 }
 
-/// Pages of the site, with its summary. Design notes are no part of it.
+/// Pages of the site, with the summary and without design notes.
 fn site() -> Vec<PathBuf> {
     let docs = root().join("docs");
     let mut found = all();
