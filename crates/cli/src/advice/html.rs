@@ -2,8 +2,8 @@
 
 use super::commands::{Device, configuration, keep, set, undo};
 use super::text::{
-    NOT_TRIED, beside_fio, gains, is_like_linux, knobs_of, of_served, rate, scan_text, side, sure,
-    time, with_headtime,
+    NOT_TRIED, beside_fio, gains, is_like_linux, knobs_of, of_served, quicker, rate, scan_text,
+    side, sure, time, with_headtime,
 };
 use headtime_lab::advice::{Advice, Pick, Tried};
 use headtime_lab::fio::MeasuredJob;
@@ -255,7 +255,12 @@ fn linux(advice: &Advice, device: &Device) -> String {
             let _ = write!(text, "<p>Or, not simulated:</p><pre>{knobs}</pre>");
         }
     }
-    text + &how_sure(advice, &advice.linux) + "</div>"
+    text.push_str(&how_sure(advice, &advice.linux));
+    if let Some((setting, said)) = quicker(advice, &advice.linux) {
+        let set = escaped(&set(setting, device));
+        let _ = write!(text, "<p><b>Or</b> {}.</p><pre>{set}</pre>", escaped(&said));
+    }
+    text + "</div>"
 }
 
 fn headtime(advice: &Advice, device: &Device, belief: &str) -> String {
@@ -273,6 +278,9 @@ fn headtime(advice: &Advice, device: &Device, belief: &str) -> String {
     );
     if !is_like_linux(advice) {
         text.push_str(&how_sure(advice, &advice.headtime));
+        if let Some((_, said)) = quicker(advice, &advice.headtime) {
+            let _ = write!(text, "<p><b>Or</b> {}.</p>", escaped(&said));
+        }
     }
     if let Some(scan) = &advice.scan {
         let _ = write!(text, "<p><b>Scan:</b> {}.</p>", escaped(&scan_text(scan)));

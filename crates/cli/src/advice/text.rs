@@ -3,7 +3,8 @@
 use super::commands::{Device, keep, set, undo};
 use super::knobs::knobs;
 use headtime_lab::advice::{
-    Advice, GapScan, Pick, Role, RoleRun, SCAN_LEAST, Side, SpeedMeasure, Waits,
+    Advice, DiskSetting, GapScan, Pick, Quicker, Role, RoleRun, SCAN_LEAST, Side, SpeedMeasure,
+    Waits,
 };
 use headtime_lab::fio::MeasuredJob;
 use headtime_lab::output::{TableColumn, Terminal, table};
@@ -115,12 +116,17 @@ pub fn text(
         lines.extend(knobs.map(|knob| format!("  or    {knob}")));
     }
     lines.push(format!("  sure  {}", sure(advice, &advice.linux)));
+    if let Some((setting, said)) = quicker(advice, &advice.linux) {
+        lines.push(format!("  or    {said}"));
+        lines.push(format!("  set   {}", set(setting, device)));
+    }
     lines.push(format!(
         "With Headtime in front: {}.",
         with_headtime(advice)
     ));
     if !is_like_linux(advice) {
         lines.push(format!("  sure  {}", sure(advice, &advice.headtime)));
+        lines.extend(quicker(advice, &advice.headtime).map(|(_, said)| format!("  or    {said}")));
     }
     if let Some(scan) = &advice.scan {
         lines.push(format!("  scan  {}", scan_text(scan)));
@@ -268,11 +274,27 @@ pub(super) fn gains(advice: &Advice, runs: &[RoleRun]) -> String {
     all.collect::<Vec<_>>().join(", ")
 }
 
+/// Setting for a person who cares more for the slowest requests of one role, and its price.
+pub(super) fn quicker<'a>(advice: &'a Advice, pick: &Pick) -> Option<(&'a DiskSetting, String)> {
+    let Quicker { tried, role } = pick.quicker?;
+    let (chosen, other) = (&advice.tried[pick.tried], &advice.tried[tried]);
+    let said = format!(
+        "{}, if the slowest requests of {} matter more: slowest 1 % {} in place of {}; {}",
+        other.setting,
+        advice.roles[role].name,
+        time(other.roles[role].p99_ms),
+        time(chosen.roles[role].p99_ms),
+        gains(advice, &other.roles)
+    );
+    Some((&other.setting, said))
+}
+
 /// Share of runs in which a recommendation holds, and changes under which the recommendation fails.
 pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
     let runs = format!(
-        "{} seeds and {} changes of the drive or the load",
+        "{} seed{} and {} changes of the drive or the load",
         advice.seeds,
+        if advice.seeds == 1 { "" } else { "s" },
         advice.changes.len()
     );
     let mut text = match pick.is_today() {

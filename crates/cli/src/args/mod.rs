@@ -29,7 +29,7 @@ pub use array::{ArrayCreate, ArrayDetect, ArrayShow, ArrayVerb};
 pub use attach::{Attach, Detach};
 pub use drive::{Check, Curve, DriveVerb, Import, List, Show, ShowFormat, Validate};
 pub use new::{New, Rate, SectorName};
-pub use output::{Format, OutputOptions};
+pub use output::{Format, Level, OutputOptions};
 pub use probe::{Emit, Probe, ScratchRange};
 pub use qos::{QosCoordinate, QosExplain, QosPlan, QosProfile, QosTrain, QosVerb};
 pub use report::{Report, ReportFormat};

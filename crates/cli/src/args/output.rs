@@ -1,6 +1,7 @@
 //! Output options, shared by all commands that compare runs.
 
 use clap::Args;
+use headtime_lab::report::row;
 use std::path::PathBuf;
 
 /// Output formats of results.
@@ -15,6 +16,31 @@ pub enum Format {
     Csv,
 }
 
+/// Rows of CSV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Level {
+    /// A row for each run
+    Run,
+    /// A row for each workload, program or role
+    Group,
+    /// A row for each process
+    Process,
+    /// A row for each disk of an array
+    Disk,
+}
+
+impl Level {
+    /// Returns the kind of rows.
+    pub fn of(self) -> row::Level {
+        match self {
+            Level::Run => row::Level::Run,
+            Level::Group => row::Level::Group,
+            Level::Process => row::Level::Process,
+            Level::Disk => row::Level::Disk,
+        }
+    }
+}
+
 /// Options for the output of results.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
@@ -24,6 +50,11 @@ pub struct OutputOptions {
     /// JSON has all results, also apart for each origin of requests. CSV has a line for each run.
     #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub format: Format,
+    /// Rows of CSV, all of one kind
+    ///
+    /// Without the option a row `all` of each run stands above the rows of its groups and disks.
+    #[arg(long, value_enum, value_name = "LEVEL")]
+    pub level: Option<Level>,
     /// Show all columns of a table, however narrow the terminal is
     ///
     /// By default columns at the right that do not fit are left out, and the last line names them. Output to a file or a pipe has all

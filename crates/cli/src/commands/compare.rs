@@ -2,8 +2,7 @@
 
 use super::context::Context;
 use crate::advice;
-use crate::args::Format;
-use crate::args::OutputOptions;
+use crate::args::{Format, Level, OutputOptions};
 use crate::plot;
 use crate::plot::comparison::{self, Comparison, Drawn};
 use crate::progress::progress;
@@ -66,6 +65,11 @@ pub(super) fn compare(
         requests,
         record: false,
     };
+    if options.level.is_some() && options.format != Format::Csv {
+        let problem =
+            "--level is for --format csv; JSON has all levels, and a table shows runs and groups";
+        return Err(Fault::Usage(problem.to_owned()));
+    }
     let progress = progress(context.progress);
     let clock = Clock::start();
     let with = With {
@@ -106,7 +110,7 @@ pub(super) fn compare(
     let text = match options.format {
         Format::Json => json_text(&report),
         Format::Table => text::text(&report, context.terminal.as_wide(options.wide)),
-        Format::Csv => text::csv(&report),
+        Format::Csv => text::csv(&report, options.level.map(Level::of)),
     };
     let written = context.out.write_all(text.as_bytes());
     written.map_err(|error| Fault::output(&error))?;

@@ -254,6 +254,43 @@ fn csv_has_a_line_per_run_and_as_many_fields_as_headings() {
 }
 
 #[test]
+fn csv_of_a_level_has_the_rows_of_this_level_alone() {
+    let of = |level: &str| {
+        let text = stdout(&[
+            "sim",
+            "run",
+            "small.toml",
+            "--format",
+            "csv",
+            "--level",
+            level,
+        ]);
+        let names = text
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').next().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let (runs, groups, processes) = (of("run"), of("group"), of("process"));
+    assert!(
+        runs.iter().all(|name| name == "all") && runs.len() > 1,
+        "{runs:?}"
+    );
+    assert!(
+        groups.len() >= runs.len() && !groups.contains(&"all".to_owned()),
+        "{groups:?}"
+    );
+    assert!(
+        processes.len() > groups.len() && !processes.contains(&"all".to_owned()),
+        "{processes:?}"
+    );
+    assert_eq!(of("disk"), [""; 0]);
+    let output = run(&["sim", "run", "small.toml", "--level", "run"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--level is for --format csv"));
+}
+
+#[test]
 fn a_table_has_its_headings() {
     let text = stdout(&["sim", "run", "small.toml"]);
     let mut lines = text.lines();

@@ -2,7 +2,8 @@
 
 use super::roles::LEAST;
 use super::settings::{DiskSetting, Side};
-use super::{GapScan, Pick};
+use super::{GapScan, Pick, Quicker, Role, Tried};
+use headtime_sched::Class;
 
 /// Ratio of scores within which two settings count as equal.
 pub(super) const EQUAL: f64 = 1.03;
@@ -10,6 +11,14 @@ pub(super) const EQUAL: f64 = 1.03;
 const NO_WORSE: f64 = 0.99;
 /// Ratio of scores beyond which a recommendation is beaten.
 const BEATEN: f64 = 1.1;
+
+/// Part of the recommended setting's 99th percentile that a quicker setting has at most, and part of its speed that this setting has at
+/// least, both of one role.
+const QUICKER: (f64, f64) = (0.5, 0.97);
+/// 99th percentile below which nobody needs a quicker setting, in ms: some turns of a disk.
+const QUICK_MS: f64 = 50.0;
+/// Least score of a quicker setting, and least speed of each role, relative to the recommended setting's.
+const QUICKER_LEAST: (f64, f64) = (0.5, 0.1);
 
 /// Least score of the load beside a scan, relative to the load alone, at which the scan costs little.
 const SCAN_COST: f64 = 0.95;
@@ -38,6 +47,34 @@ pub(super) fn choose(finals: &[&DiskSetting], means: &[f64], side: Side) -> usiz
     let near = of_side().filter(|place| means[*place] * EQUAL >= best);
     let least = near.min_by_key(|place| finals[*place].distance(finals[0]));
     least.unwrap_or(0)
+}
+
+/// The setting for a person who cares more for the slowest requests of one role than for the score: the best score among the settings of
+/// the same side that help the role with the longest 99th percentile. Roles of class idle do not count.
+pub(super) fn quicker(roles: &[Role], tried: &[Tried], chosen: usize) -> Option<Quicker> {
+    let own = &tried[chosen];
+    let others = (0..tried.len()).filter(|at| tried[*at].setting.side == own.setting.side);
+    let others: Vec<usize> = others
+        .filter(|at| {
+            let other = &tried[*at];
+            let mut speeds = other.roles.iter().zip(&own.roles);
+            other.score >= QUICKER_LEAST.0 * own.score
+                && speeds.all(|(is, was)| is.speed > 0.0 && is.speed >= QUICKER_LEAST.1 * was.speed)
+        })
+        .collect();
+    let mut slowest: Vec<usize> = (0..roles.len())
+        .filter(|role| roles[*role].class < Class::IDLE && own.roles[*role].p99_ms >= QUICK_MS)
+        .collect();
+    slowest.sort_by(|a, b| own.roles[*b].p99_ms.total_cmp(&own.roles[*a].p99_ms));
+    slowest.into_iter().find_map(|role| {
+        let helps = |at: &&usize| {
+            let (is, was) = (&tried[**at].roles[role], &own.roles[role]);
+            is.p99_ms <= QUICKER.0 * was.p99_ms && is.speed >= QUICKER.1 * was.speed
+        };
+        let best = others.iter().filter(helps);
+        let best = best.max_by(|a, b| tried[**a].score.total_cmp(&tried[**b].score))?;
+        Some(Quicker { tried: *best, role })
+    })
 }
 
 /// How sure the recommendation of the finalist `chosen` is. `tried` is the index of the setting in the advice, `ratios` has the scores by
@@ -70,6 +107,7 @@ pub(super) fn pick(
         no_worse_percent: 100.0 * f64::from(better) / cases.len() as f64,
         worse_if,
         beaten_if,
+        quicker: None,
     }
 }
 

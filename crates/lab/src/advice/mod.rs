@@ -109,6 +109,17 @@ pub struct Pick {
     pub worse_if: Vec<(String, f64)>,
     /// Changes under which another setting is better by more than 10 %: change, setting, ratio of the scores.
     pub beaten_if: Vec<(String, String, f64)>,
+    /// Setting of the same side for a person who cares more for the slowest requests of one role.
+    pub quicker: Option<Quicker>,
+}
+
+/// Setting under which the slowest requests of a role take half as long or less, at no cost for this role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Quicker {
+    /// Index of the setting in [`Advice::tried`].
+    pub tried: usize,
+    /// Index of the role in [`Advice::roles`].
+    pub role: usize,
 }
 
 impl Pick {

@@ -1,7 +1,7 @@
 //! The two rounds of runs.
 
 use super::assumed::{Change, changes};
-use super::choice::{EQUAL, better_scan, choose, pick};
+use super::choice::{EQUAL, better_scan, choose, pick, quicker};
 use super::recorded::record;
 use super::roles::{mean, mean_of_seeds, role_runs, score};
 use super::settings::{DiskSetting, Side, candidates};
@@ -137,10 +137,14 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
     let (chosen_headtime, mut headtime) = recommend(Side::Headtime);
     linux.gains = means[chosen_linux] > EQUAL;
     headtime.gains = means[chosen_headtime] > EQUAL * means[chosen_linux].max(1.0);
+    let tried: Vec<Tried> = tried.into_iter().map(|(_, tried)| tried).collect();
+    for of in [&mut linux, &mut headtime] {
+        of.quicker = quicker(&roles, &tried, of.tried);
+    }
     let mut curves: Vec<(usize, Vec<Curve>)> = vec![(0, recorded.curves())];
     for at in [linux.tried, headtime.tried] {
         if curves.iter().all(|(known, _)| *known != at) {
-            let of = record(&load, &tried[at].1.setting, Some(&roles), with)?;
+            let of = record(&load, &tried[at].setting, Some(&roles), with)?;
             curves.push((at, of.curves()));
             runs += 1;
         }
@@ -152,7 +156,7 @@ pub fn advise(question: &Question, with: With<'_>) -> Result<Advice, Fault> {
         title: load.title.clone(),
         drive: recorded.prepared.drives[0].profile.name.clone(),
         simulated_s: recorded.run.simulated_s,
-        tried: tried.into_iter().map(|(_, tried)| tried).collect(),
+        tried,
         waits: recorded.waits(),
         curves,
         linux,

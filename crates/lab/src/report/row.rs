@@ -16,24 +16,65 @@ pub enum Row<'a> {
     Member(&'a Run, usize, &'a MemberRun),
 }
 
+/// Kind of rows in a file of results. All rows of a kind can be summed and grouped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Whole runs.
+    Run,
+    /// Workloads, programs or roles, by name. A run with one name has a row of this name.
+    Group,
+    /// Processes.
+    Process,
+    /// Disks of an array.
+    Disk,
+}
+
 impl<'a> Row<'a> {
+    /// The rows of one level of a run.
+    pub fn of_level(run: &'a Run, level: Level) -> Vec<Row<'a>> {
+        match level {
+            Level::Run => vec![Row::Whole(run)],
+            Level::Group => Row::named(run),
+            Level::Process => run
+                .per_origin
+                .iter()
+                .map(|of| Row::Origin(run, of))
+                .collect(),
+            Level::Disk => Row::members(run),
+        }
+    }
+
     /// The rows of a run: the whole, then the names and the origins if there are several, then the disks of an array. An origin that is
     /// alone with its name has no row beside the name's row.
     pub fn all(run: &'a Run) -> Vec<Row<'a>> {
         let mut rows = vec![Row::Whole(run)];
-        let named = run.by_name.iter().filter(|_| run.by_name.len() > 1);
-        let of_program = |named: &NamedRun| {
-            let mut programs = run.programs.iter();
-            programs.find(|program| program.program == named.program && named.program > 0)
-        };
-        rows.extend(named.map(|named| Row::Named(run, named, of_program(named))));
+        if run.by_name.len() > 1 {
+            rows.extend(Row::named(run));
+        }
         if run.per_origin.len() > 1 {
             let rest = run.per_origin.iter().filter(|of| !of.alone);
             rows.extend(rest.map(|of| Row::Origin(run, of)));
         }
-        let members = run.members.iter().enumerate();
-        rows.extend(members.map(|(disk, of)| Row::Member(run, disk, of)));
+        rows.extend(Row::members(run));
         rows
+    }
+
+    fn named(run: &'a Run) -> Vec<Row<'a>> {
+        let of_program = |named: &NamedRun| {
+            let mut programs = run.programs.iter();
+            programs.find(|program| program.program == named.program && named.program > 0)
+        };
+        let named = run.by_name.iter();
+        named
+            .map(|named| Row::Named(run, named, of_program(named)))
+            .collect()
+    }
+
+    fn members(run: &'a Run) -> Vec<Row<'a>> {
+        let members = run.members.iter().enumerate();
+        members
+            .map(|(disk, of)| Row::Member(run, disk, of))
+            .collect()
     }
 
     /// The value of the column `origin`.

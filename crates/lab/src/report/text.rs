@@ -2,7 +2,7 @@
 
 use super::catalogue::{Measure, ci95, column, columns};
 use super::field::Field;
-use super::row::Row;
+use super::row::{Level, Row};
 use super::{
     FreeblockRun, KindRun, KindValue, NamedRun, OriginRun, ProgramRun, Report, Run, Spread,
 };
@@ -15,12 +15,16 @@ use headtime_config::Value;
 use headtime_disk::Part;
 use headtime_engine::EngineSpec;
 
-/// CSV: a heading, and a line for each run. Below a run come lines for its names, if there are several, and for the disks of an array.
-pub fn csv(report: &Report) -> String {
+/// CSV: a heading, and a line for each row of a level. Without a level each run has a line, and below come lines for its names, if there are
+/// several, and for the disks of an array.
+pub fn csv(report: &Report, level: Option<Level>) -> String {
     let names = columns().iter().map(|column| column.name.to_owned());
     let mut text = line(["origin".to_owned()].into_iter().chain(names));
-    let rows = report.runs.iter().flat_map(Row::all);
-    for row in rows.filter(|row| !matches!(row, Row::Origin(..))) {
+    let rows = report.runs.iter().flat_map(|run| match level {
+        Some(level) => Row::of_level(run, level),
+        None => Row::all(run),
+    });
+    for row in rows.filter(|row| level.is_some() || !matches!(row, Row::Origin(..))) {
         let fields = columns().iter().map(|column| column.of(&row).to_string());
         text.push_str(&line([row.name()].into_iter().chain(fields)));
     }

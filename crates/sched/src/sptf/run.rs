@@ -18,12 +18,13 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Returns the operation of a request that would continue the run, if the head is where the run has left it.
-    pub fn goes_on(&self, head: &HeadState) -> Option<Op> {
+    /// Returns the start and the operation of a request that would continue the run. The head may be elsewhere, as the arm does not move for
+    /// requests that the buffer serves.
+    pub fn goes_on(&self) -> Option<(Lba, Op)> {
         let (requests, sectors) = LONGEST;
         let is_short = self.requests < requests || self.sectors < sectors;
-        let is_there = (head.lba, head.op) == (self.end, self.op);
-        self.op.filter(|_| is_short && is_there)
+        let op = self.op.filter(|_| is_short)?;
+        Some((self.end, op))
     }
 
     /// Adds a request that is handed out. A request elsewhere starts another run.
@@ -80,7 +81,8 @@ mod tests {
     fn order_of(mut sptf: Sptf<Missed>, op: Op, len: u64, late: Nanos) -> Vec<u64> {
         let now = Time::ZERO + late;
         for at in 0..12 {
-            let start = (at % 2) * 1_000_000 + at / 2 * len;
+            // The first sector is not below the head.
+            let start = 1 + (at % 2) * 1_000_000 + at / 2 * len;
             let arrival = [now, Time::ZERO][at as usize % 2];
             let request = Request::new(Tag(at as u32), op, Extent::at(start, len), arrival);
             sptf.insert(now, request);
@@ -110,7 +112,7 @@ mod tests {
         // Six of 8 sectors are below 2,048 sectors.
         assert_eq!(changes(&order(Op::Read, 8, run)), 1);
         let long = order(Op::Read, 4_096, run);
-        assert_eq!(long[..5], [4_096, 8_192, 12_288, 16_384, 0], "{long:?}");
+        assert_eq!(long[..5], [1, 4_097, 8_193, 12_289, 1_000_001], "{long:?}");
     }
 
     #[test]
@@ -135,17 +137,55 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_on_only_from_its_end_and_with_its_operation() {
+    fn a_run_goes_on_from_its_end_and_with_its_operation() {
         let extent = Extent::at(64, 8);
-        let read = |op| Request::new(Tag(0), op, extent, Time::ZERO);
         let mut run = Run::default();
-        run.add(&read(Op::Read));
-        assert_eq!(
-            run.goes_on(&HeadState::behind(&read(Op::Read))),
-            Some(Op::Read)
-        );
-        assert_eq!(run.goes_on(&HeadState::behind(&read(Op::Write))), None);
-        assert_eq!(run.goes_on(&HeadState::at(Lba::new(80))), None);
-        assert_eq!(run.goes_on(&HeadState::START), None);
+        assert_eq!(run.goes_on(), None);
+        run.add(&Request::new(Tag(0), Op::Read, extent, Time::ZERO));
+        assert_eq!(run.goes_on(), Some((Lba::new(72), Op::Read)));
+    }
+
+    /// The arm stays where the buffer's data began.
+    #[test]
+    fn a_run_goes_on_while_the_buffer_serves_it_and_the_head_stays() {
+        let mut sptf = Sptf {
+            run: Some(Run::default()),
+            ..Sptf::new(Missed)
+        };
+        for (tag, start) in [0, 8, 16, 24, 1_000].into_iter().enumerate() {
+            let request = Request::new(Tag(tag as u32), Op::Read, Extent::at(start, 8), Time::ZERO);
+            sptf.insert(Time::ZERO, request);
+        }
+        let head = HeadState::START;
+        let starts = core::iter::from_fn(|| sptf.take(Time::ZERO, &head));
+        let starts: Vec<u64> = starts.map(|request| request.extent.start.get()).collect();
+        // The request at 0 costs a turn as long as the head is at 0.
+        assert_eq!(starts, [1_000, 0, 8, 16, 24]);
+    }
+
+    #[test]
+    fn a_request_waits_for_an_older_request_that_ends_at_its_start() {
+        let starts = |op, run, queued: [u64; 3]| {
+            let mut sptf = Sptf {
+                run,
+                ..Sptf::new(Missed)
+            };
+            // The head is at 16, so the request there costs a turn, and 24 is nearest.
+            for (tag, start) in queued.into_iter().enumerate() {
+                let request = Request::new(Tag(tag as u32), op, Extent::at(start, 8), Time::ZERO);
+                sptf.insert(Time::ZERO, request);
+            }
+            let head = HeadState::at(Lba::new(16));
+            let order = core::iter::from_fn(|| sptf.take(Time::ZERO, &head));
+            order
+                .map(|request| request.extent.start.get())
+                .collect::<Vec<u64>>()
+        };
+        let (run, queued) = (Some(Run::default()), [16, 24, 5_000]);
+        assert_eq!(starts(Op::Read, run, queued), [5_000, 16, 24]);
+        assert_eq!(starts(Op::Read, None, queued), [24, 5_000, 16]);
+        assert_eq!(starts(Op::Write, run, queued), [24, 5_000, 16]);
+        // The request at 16 is younger.
+        assert_eq!(starts(Op::Read, run, [24, 16, 5_000]), [24, 5_000, 16]);
     }
 }

@@ -1,4 +1,4 @@
-use super::super::today;
+use super::super::{RoleRun, SpeedMeasure, today};
 use super::*;
 
 #[test]
@@ -59,4 +59,65 @@ fn a_scan_that_reads_comes_before_a_cheap_one_and_a_cheap_one_before_a_fast_one(
             assert!((better_scan(one, other).mb_s - better).abs() < 1e-9);
         }
     }
+}
+
+/// A load of a database and a resync of class idle: setting, score, then speed and 99th percentile of each.
+fn two_roles(settings: &[(&str, f64, [(f64, f64); 2])]) -> (Vec<Role>, Vec<Tried>) {
+    let role = |name: &str, class| Role {
+        name: name.to_owned(),
+        class,
+        measure: SpeedMeasure::Requests,
+        processes: Vec::new(),
+    };
+    let roles = vec![role("db", Class::BEST_EFFORT), role("resync", Class::IDLE)];
+    let tried = settings.iter().map(|(setting, score, runs)| Tried {
+        setting: today(setting).unwrap(),
+        roles: runs
+            .map(|(speed, p99_ms)| RoleRun {
+                speed,
+                p99_ms,
+                ..RoleRun::default()
+            })
+            .to_vec(),
+        score: *score,
+        second_round: false,
+    });
+    let tried = tried.collect();
+    (roles, tried)
+}
+
+#[test]
+fn a_setting_that_halves_the_slowest_requests_of_a_role_is_named_beside_the_recommended_one() {
+    let chosen = ("mq-deadline@32", 1.0, [(74.0, 1_050.0), (1_277.0, 20.0)]);
+    let quick = ("mq-deadline@4", 0.9, [(101.0, 116.0), (386.0, 2_000.0)]);
+    let better = ("noop@4", 1.0, [(90.0, 500.0), (700.0, 900.0)]);
+    let of = |settings: &[_]| {
+        let (roles, tried) = two_roles(settings);
+        quicker(&roles, &tried, 0).map(|quicker| (quicker.tried, quicker.role))
+    };
+    assert_eq!(of(&[chosen, quick]), Some((1, 0)));
+    // The better score counts among those that help.
+    assert_eq!(of(&[chosen, quick, better]), Some((2, 0)));
+    // No help: as slow, slower itself, too dear, starving, or nobody waits.
+    assert_eq!(of(&[chosen]), None);
+    assert_eq!(
+        of(&[chosen, ("noop@4", 0.9, [(101.0, 600.0), (386.0, 2_000.0)])]),
+        None
+    );
+    assert_eq!(
+        of(&[chosen, ("noop@4", 0.9, [(70.0, 116.0), (386.0, 2_000.0)])]),
+        None
+    );
+    assert_eq!(
+        of(&[chosen, ("noop@4", 0.4, [(101.0, 116.0), (386.0, 2_000.0)])]),
+        None
+    );
+    assert_eq!(
+        of(&[chosen, ("noop@4", 0.9, [(101.0, 116.0), (100.0, 2_000.0)])]),
+        None
+    );
+    assert_eq!(
+        of(&[("noop@32", 1.0, [(74.0, 40.0), (9.0, 900.0)]), quick]),
+        None
+    );
 }
