@@ -1,6 +1,6 @@
 //! Runs: requests that each continue the request before.
 
-use crate::{HeadState, Op, Request};
+use crate::{Op, Request};
 use headtime_units::{Lba, Sectors};
 
 /// Requests and sectors at which a run ends, if both are reached. 2,048 sectors of 512 bytes are 1 MiB, about a track of 2010. A quarter
@@ -43,7 +43,7 @@ impl Run {
 mod tests {
     use super::super::Sptf;
     use super::*;
-    use crate::{Elevator, Positioning, Predicted, Tag};
+    use crate::{Elevator, HeadState, Positioning, Predicted, Tag};
     use alloc::vec::Vec;
     use headtime_units::{Extent, Millionths, Nanos, Time};
 
