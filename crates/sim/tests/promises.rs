@@ -262,7 +262,7 @@ fn p99(timeline: &Timeline, until: Time) -> f64 {
     latencies[at].as_millis_f64()
 }
 
-/// docs/scenario.md states the same tolerance.
+/// docs/MODEL.md states the same tolerance.
 #[test]
 fn the_p99_without_a_scan_is_that_of_the_same_seed_without_one() {
     let all = [
