@@ -48,3 +48,5 @@ mod ranges;
 mod scrub;
 #[path = "serve/starts.rs"]
 mod starts;
+#[path = "serve/versions.rs"]
+mod versions;

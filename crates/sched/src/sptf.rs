@@ -77,8 +77,8 @@ use self::oldest::Oldest;
 use self::run::Run;
 use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo};
 use crate::{
-    Candidate, Elevator, Entry, Head, HeadState, LbaIndex, ListId, Op, Positioning, Request,
-    Requests, Tag, Track, Tracker,
+    Candidate, Elevator, Entry, Head, HeadState, ListId, Op, Positioning, Request, Requests, Tag,
+    Track, Tracker,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -149,8 +149,6 @@ pub struct Sptf<P: Positioning> {
     located: Vec<Option<Located<P::Place>>>,
     /// The requests handed out last. `None` if position alone counts.
     run: Option<Run>,
-    /// Ends of queued requests; empty if position alone counts.
-    ends: LbaIndex,
 }
 
 /// Rule for the choice of the next request.
@@ -212,7 +210,6 @@ impl<P: Positioning> Sptf<P> {
             by_lba: Oldest::default(),
             located: Vec::new(),
             run: None,
-            ends: LbaIndex::default(),
         }
     }
 
@@ -329,26 +326,25 @@ impl<P: Positioning> Sptf<P> {
             {
                 return false;
             }
-            if !self.follows(entry.tag) {
-                let time = self.predict(from, entry.tag);
-                self.improve(&mut best, entry.tag, (Nanos::ZERO, time));
-            }
+            let time = self.predict(from, entry.tag);
+            self.improve(&mut best, entry.tag, (Nanos::ZERO, time));
             true
         });
         best
     }
 
-    /// Returns true if an older queued request ends at the start of this request, and the drive's buffer serves the two in a row.
+    /// Returns true if the request before in address order is older and ends at the start of this request, and the drive's buffer serves the
+    /// two in a row.
     fn follows(&self, tag: Tag) -> bool {
-        let is_served = self.run.is_some() && self.positioning.serves_runs(self.located(tag).op);
+        if self.run.is_none() || !self.positioning.serves_runs(self.located(tag).op) {
+            return false;
+        }
         let start = self.requests.get(tag).extent.start;
-        let age = self.requests.age(tag);
-        is_served
-            && self
-                .ends
-                .upward(start)
-                .take_while(|entry| entry.lba == start)
-                .any(|entry| self.requests.age(entry.tag) < age)
+        let before = self.by_lba.index().last_before(start);
+        before.is_some_and(|before| {
+            let is_older = self.requests.age(before.tag) < self.requests.age(tag);
+            is_older && self.requests.get(before.tag).extent.end() == start
+        })
     }
 
     /// Returns the request with the least positioning time less weighted wait. The request that continues a run has the time 0.
@@ -381,9 +377,7 @@ impl<P: Positioning> Sptf<P> {
             if best.is_some_and(|best| least > best.cost) {
                 return false;
             }
-            if !self.follows(entry.tag) {
-                self.improve(&mut best, entry.tag, cost(entry.tag));
-            }
+            self.improve(&mut best, entry.tag, cost(entry.tag));
             true
         });
         best.map(|best| best.tag)
@@ -410,7 +404,7 @@ impl<P: Positioning> Sptf<P> {
         best.expect("it was given").tag
     }
 
-    /// Replaces the best request by a request that costs less, or costs the same and is older.
+    /// Replaces the best request by a request that costs less, or costs the same and is older, unless the request waits for an older one.
     fn improve<C: Copy + Ord>(&self, best: &mut Option<Best<C>>, tag: Tag, cost: C) {
         let requests = &self.requests;
         let better = match best {
@@ -418,7 +412,7 @@ impl<P: Positioning> Sptf<P> {
             Some(best) if cost == best.cost => requests.age(tag) < requests.age(best.tag),
             Some(best) => cost < best.cost,
         };
-        if better {
+        if better && !self.follows(tag) {
             *best = Some(Best { tag, cost });
         }
     }
@@ -463,9 +457,6 @@ impl<P: Positioning> Elevator for Sptf<P> {
             self.located.resize(tag.index() + 1, None);
         }
         self.locate(tag, op, extent);
-        if self.run.is_some() {
-            self.ends.insert(extent.end(), tag);
-        }
     }
 
     fn peek(&self, now: Time, head: &HeadState) -> Option<Candidate> {
@@ -491,18 +482,13 @@ impl<P: Positioning> Elevator for Sptf<P> {
 
     fn withdraw(&mut self, tag: Tag) -> Request {
         self.by_lba.remove(&self.requests, tag);
-        let request = self.requests.remove(tag);
-        self.ends.remove(request.extent.end(), tag);
-        request
+        self.requests.remove(tag)
     }
 
     fn merged(&mut self, grown: &Request) {
         self.by_lba.remove(&self.requests, grown.tag);
-        let before = self.requests.grow(grown);
+        self.requests.grow(grown);
         self.by_lba.insert(&self.requests, grown.tag);
-        if self.ends.remove(before.end(), grown.tag) {
-            self.ends.insert(grown.extent.end(), grown.tag);
-        }
         // The place is located even if the start is unchanged: some predictions depend on the transfer time of a write.
         self.locate(grown.tag, grown.op, grown.extent);
     }
@@ -512,8 +498,6 @@ impl<P: Positioning> Elevator for Sptf<P> {
         for tag in [kept, gone] {
             self.by_lba.remove(&self.requests, tag);
         }
-        let end = self.requests.get(gone).extent.end();
-        self.ends.remove(end, gone);
         self.requests.fuse(kept, gone);
         self.by_lba.insert(&self.requests, kept);
     }
@@ -533,7 +517,6 @@ impl<P: Positioning> Elevator for Sptf<P> {
 
     fn drain(&mut self) -> Vec<Request> {
         self.by_lba.clear();
-        self.ends.clear();
         self.requests.drain()
     }
 }
