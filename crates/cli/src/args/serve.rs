@@ -28,7 +28,7 @@ pub struct Serve {
     pub ready: bool,
     /// Run a shell command once all sockets accept connections, and end with it
     ///
-    /// The command finds the first export at `$uri`, the socket at `$unixsocket`, and the control socket at
+    /// The command finds the first export at `$uri` and `$nbd`, the socket at `$unixsocket`, and the control socket at
     /// `$HEADTIME_CONTROL`. Without `listen.nbd` the server makes a socket in a directory of its own. The exit code is
     /// the command's. If the server is told to end, the command gets SIGTERM, and SIGKILL ten seconds later.
     #[arg(long, value_name = "COMMAND", conflicts_with = "check")]

@@ -154,28 +154,29 @@ fn reap(state: &CommandState, id: Pid, gone: oneshot::Sender<()>) {
     let _ = gone.send(());
 }
 
-/// Variables of the command: `uri` and `unixsocket`, as nbdkit sets them, and `HEADTIME_CONTROL`. `ready` is the server's line
+/// Variables of the command: `uri`, `nbd` and `unixsocket`, as nbdkit sets them, and `HEADTIME_CONTROL`. `ready` is the server's line
 /// with its addresses, `export` the first export.
 pub fn environment(
     listen: &ListenConfig,
     ready: &str,
     export: &str,
 ) -> Vec<(&'static str, String)> {
-    let export = quoted(export);
+    let (name, export) = (export, quoted(export));
     let mut variables = Vec::new();
     if let Some(Socket::Unix(path)) = listen.nbd.first() {
         let path = path.to_string_lossy().into_owned();
         let uri = format!("nbd+unix:///{export}?socket={}", quoted(&path));
-        variables.extend([("uri", uri), ("unixsocket", path)]);
+        let nbd = format!("nbd:unix:{path}:exportname={name}");
+        variables.extend([("uri", uri), ("nbd", nbd), ("unixsocket", path)]);
     } else {
         // Only the server knows the port if the configuration asks for any.
         let mut addresses = ready
             .split(' ')
             .filter_map(|word| word.strip_prefix("nbd=tcp:"));
-        let uri = addresses
-            .next()
-            .map(|address| format!("nbd://{address}/{export}"));
-        variables.extend(uri.map(|uri| ("uri", uri)));
+        if let Some(address) = addresses.next() {
+            variables.push(("uri", format!("nbd://{address}/{export}")));
+            variables.push(("nbd", format!("nbd:{address}:exportname={name}")));
+        }
     }
     let control = listen
         .control
@@ -257,6 +258,7 @@ mod tests {
             of(&listen, "ready nbd=unix:/a b/s", "disk0"),
             [
                 "uri=nbd+unix:///disk0?socket=/a%20b/s",
+                "nbd=nbd:unix:/a b/s:exportname=disk0",
                 "unixsocket=/a b/s",
                 "HEADTIME_CONTROL=c.sock"
             ]
@@ -265,7 +267,10 @@ mod tests {
         listen.control = None;
         assert_eq!(
             of(&listen, "ready nbd=tcp:127.0.0.1:10809 metrics=x", "a%b"),
-            ["uri=nbd://127.0.0.1:10809/a%25b"]
+            [
+                "uri=nbd://127.0.0.1:10809/a%25b",
+                "nbd=nbd:127.0.0.1:10809:exportname=a%b"
+            ]
         );
     }
 }

@@ -39,6 +39,21 @@ fn a_server_ends_with_its_command_and_has_its_exit_code() {
     assert!(error.contains(said), "{error}");
     let (code, _, error) = words(&beside("run-killed", &config, "kill -KILL $$"));
     assert_eq!(code, Some(137), "{error}");
+    let (code, _, error) = words(&beside("run-missing", &config, "no-such-command"));
+    assert_eq!(code, Some(127), "{error}");
+    // The server has stopped its disk first.
+    assert!(error.contains("disk disk0: 0 requests"), "{error}");
+}
+
+#[test]
+fn a_command_beside_several_exports_finds_the_first_by_name_and_the_others_at_the_socket() {
+    let exports = "[[disk.export]]\nname = \"one\"\n[[disk.export]]\nname = \"two\"\n";
+    let config = format!("{DISK}{exports}[listen]\nnbd = \"unix:n.sock\"\n");
+    let command = "echo \"$uri $nbd\"";
+    let (code, out, error) = words(&beside("run-exports", &config, command));
+    assert_eq!(code, Some(0), "{error}");
+    let nbd = "nbd:unix:n.sock:exportname=one";
+    assert_eq!(out, format!("nbd+unix:///one?socket=n.sock {nbd}\n"));
 }
 
 #[test]
