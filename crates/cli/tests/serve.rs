@@ -44,6 +44,8 @@ mod promises;
 mod races;
 #[path = "serve/ranges.rs"]
 mod ranges;
+#[path = "serve/rates.rs"]
+mod rates;
 #[path = "serve/scrub.rs"]
 mod scrub;
 #[path = "serve/starts.rs"]

@@ -36,6 +36,7 @@ mod fields;
 mod gate;
 mod in_drive;
 mod lane;
+pub mod limit;
 mod map;
 mod merge;
 mod names;

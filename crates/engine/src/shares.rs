@@ -185,17 +185,37 @@ impl<T> Shares<T> {
         (self.held.len() - self.free.len()) as u32
     }
 
-    /// Takes the next request for the engine, if there is one and the engine may have another.
-    pub fn pop(&mut self, now: Time) -> Option<(ShareOf, T)> {
+    /// First waiting request of each client.
+    pub fn first(&self) -> impl Iterator<Item = &T> {
+        self.clients.iter().filter_map(|of| of.queue.front())
+    }
+
+    /// Takes the next request for the engine, if there is one and the engine may have another. A client whose first request
+    /// may not go is passed over, and saves nothing up.
+    pub fn pop(&mut self, now: Time, may_go: impl Fn(&T) -> bool) -> Option<(ShareOf, T)> {
         if self.waiting == 0 || !self.has_room() {
             return None;
         }
-        let waiting = self.clients.iter().zip(0..);
-        let waiting = waiting.filter(|(of, _)| !of.queue.is_empty());
-        let (_, client) = waiting.min_by_key(|(of, _)| {
+        let (mut next, mut is_limited) = (None, false);
+        for (of, client) in self.clients.iter().zip(0..) {
+            let Some(first) = of.queue.front() else {
+                continue;
+            };
+            if !may_go(first) {
+                is_limited = true;
+                continue;
+            }
             let inside = of.mean.as_nanos().saturating_mul(u64::from(of.inside));
-            of.served.saturating_add(inside / of.weight)
-        })?;
+            let key = (of.served.saturating_add(inside / of.weight), client);
+            next = Some(next.map_or(key, |next| key.min(next)));
+        }
+        let (_, client) = next?;
+        if is_limited {
+            let served = self.clients[client as usize].served;
+            let limited = self.clients.iter_mut();
+            let limited = limited.filter(|of| of.queue.front().is_some_and(|first| !may_go(first)));
+            limited.for_each(|of| of.served = of.served.max(served));
+        }
         self.closed = self.leaves_another_waiting(now, client);
         if self.closed {
             return None;
@@ -334,7 +354,7 @@ mod tests {
         }
         let mut now = 0;
         while now < ms {
-            while let Some(next) = shares.pop(at(now)) {
+            while let Some(next) = shares.pop(at(now), |_| true) {
                 engine.push_back(next);
             }
             let (share, client) = engine.pop_front().expect("a client always asks");
@@ -372,14 +392,14 @@ mod tests {
         let mut shares = Shares::new(1, Nanos::ZERO);
         for ms in 0..100 {
             shares.push(0, 1, 0);
-            let (share, _) = shares.pop(at(ms)).unwrap();
+            let (share, _) = shares.pop(at(ms), |_| true).unwrap();
             shares.done(share, at(ms + 1));
         }
         (0..20).for_each(|_| shares.push(0, 1, 0));
         (0..20).for_each(|_| shares.push(1, 1, 1));
         let mut order = Vec::new();
         for ms in 100..120 {
-            let (share, client) = shares.pop(at(ms)).unwrap();
+            let (share, client) = shares.pop(at(ms), |_| true).unwrap();
             shares.done(share, at(ms + 1));
             order.push(client);
         }
@@ -388,15 +408,34 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_may_not_go_keeps_nobody_out_and_saves_nothing_up() {
+        let mut shares = Shares::new(1, Nanos::ZERO);
+        (0..200).for_each(|_| (0..2).for_each(|client| shares.push(client, 1, client)));
+        let mut order = Vec::new();
+        for ms in 0..200 {
+            let (share, client) = shares
+                .pop(at(ms), |client| *client == 1 || ms >= 100)
+                .unwrap();
+            shares.done(share, at(ms + 1));
+            order.push(client);
+        }
+        assert_eq!(order[..100], [1; 100]);
+        let ones = order[100..].iter().filter(|client| **client == 1).count();
+        assert!((49..=51).contains(&ones), "{order:?}");
+        assert_eq!(shares.first().count(), 2);
+        assert!(shares.pop(at(200), |_| false).is_none());
+    }
+
+    #[test]
     fn a_request_that_a_drive_leaves_keeps_others_out_after_three_waits() {
         let mut shares = Shares::new(4, Nanos::from_millis(100));
         shares.push(0, 1, ());
-        let (left, ()) = shares.pop(at(0)).expect("there is room");
+        let (left, ()) = shares.pop(at(0), |_| true).expect("there is room");
         let mut inside = VecDeque::new();
         let mut served = 0;
         for ms in 0..1_000 {
             shares.push(1, 1, ());
-            inside.extend(std::iter::from_fn(|| shares.pop(at(ms))));
+            inside.extend(std::iter::from_fn(|| shares.pop(at(ms), |_| true)));
             if let Some((share, ())) = inside.pop_front() {
                 shares.done(share, at(ms));
                 served = ms;
@@ -407,7 +446,7 @@ mod tests {
         // The client itself has no reason to wait.
         shares.push(0, 1, ());
         shares.done(left, at(1_000));
-        assert!(shares.has_room() && shares.pop(at(1_000)).is_some());
+        assert!(shares.has_room() && shares.pop(at(1_000), |_| true).is_some());
     }
 
     #[test]
@@ -415,25 +454,28 @@ mod tests {
         let mut shares = Shares::new(4, Nanos::from_millis(100));
         for ms in 0..50 {
             shares.push(0, 1, ());
-            let (share, ()) = shares.pop(at(ms)).expect("there is room");
+            let (share, ()) = shares.pop(at(ms), |_| true).expect("there is room");
             shares.done(share, at(ms + 1));
         }
         shares.push(0, 1, ());
         shares.push(0, 1, ());
-        let (left, ()) = shares.pop(at(50)).expect("there is room");
+        let (left, ()) = shares.pop(at(50), |_| true).expect("there is room");
         shares.push(1, 1, ());
         // Client 1 begins with the served time of client 0, which is then served more.
         shares.done(left, at(60));
-        let (other, ()) = shares.pop(at(60)).expect("there is room");
+        let (other, ()) = shares.pop(at(60), |_| true).expect("there is room");
         assert!(
-            shares.pop(at(60)).is_some(),
+            shares.pop(at(60), |_| true).is_some(),
             "the drive leaves this request of client 0"
         );
         shares.done(other, at(61));
         shares.push(1, 1, ());
-        assert!(shares.pop(at(900)).is_some(), "served less");
+        assert!(shares.pop(at(900), |_| true).is_some(), "served less");
         shares.push(0, 1, ());
-        assert!(shares.pop(at(900)).is_some(), "its own request waits");
+        assert!(
+            shares.pop(at(900), |_| true).is_some(),
+            "its own request waits"
+        );
     }
 
     #[test]
@@ -444,12 +486,12 @@ mod tests {
         let mut now = Time::ZERO;
         // A buffer takes 1,000 writes at once.
         for _ in 0..1_000 {
-            inside.extend(std::iter::from_fn(|| shares.pop(now)));
+            inside.extend(std::iter::from_fn(|| shares.pop(now, |_| true)));
             now += Nanos::from_micros(10);
             let (share, _) = inside.pop_front().expect("one is inside");
             shares.done(share, now);
         }
-        inside.extend(std::iter::from_fn(|| shares.pop(now)));
+        inside.extend(std::iter::from_fn(|| shares.pop(now, |_| true)));
         assert_eq!(inside.len(), 128);
         // Now each takes 8 ms, in order of arrival. Another client comes.
         shares.push(1, 1, 1);
@@ -462,7 +504,7 @@ mod tests {
                 break;
             }
             served += 1;
-            inside.extend(std::iter::from_fn(|| shares.pop(now)));
+            inside.extend(std::iter::from_fn(|| shares.pop(now, |_| true)));
         }
         assert!((64..=128).contains(&served), "{served}");
     }
@@ -472,7 +514,7 @@ mod tests {
         let mut shares = Shares::new(1, Nanos::ZERO);
         for name in 0..1_000 {
             shares.push(name, 1, name);
-            let (share, who) = shares.pop(at(name)).unwrap();
+            let (share, who) = shares.pop(at(name), |_| true).unwrap();
             assert_eq!(who, name);
             shares.done(share, at(name + 1));
         }
@@ -490,7 +532,7 @@ mod tests {
         shares.take_out(&mut |number| [1, 2, 4].contains(number), &mut out);
         out.sort_unstable();
         assert_eq!((out, shares.waiting()), (vec![1, 2, 4], 5));
-        let rest: Vec<u64> = std::iter::from_fn(|| shares.pop(at(0)))
+        let rest: Vec<u64> = std::iter::from_fn(|| shares.pop(at(0), |_| true))
             .map(|(_, number)| number)
             .collect();
         for client in 0..2 {

@@ -14,7 +14,7 @@ use crate::metrics::Snapshot;
 use crate::request::{Cut, Data, Submission};
 use headtime_engine::{self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Member};
 use headtime_sched::{Class, Op};
-use headtime_units::{Extent, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Rate, Sectors, Time};
 use rustix::event::EventfdFlags;
 use shared::{Order, Shared, lock};
 use std::fmt;
@@ -163,6 +163,11 @@ impl Disk {
             // Numbers of exports are below. Schedulers that know processes take equal peers of two exports for one.
             Some(ShareBy::Peer) => peer | 1 << 31,
         }
+    }
+
+    /// Limit on the data that an export reads and writes in a second.
+    pub fn rate_of(&self, export: u16) -> Option<Rate> {
+        self.0.rates.get(usize::from(export)).copied().flatten()
     }
 
     /// Pool of buffers for requests to this disk.

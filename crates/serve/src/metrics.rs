@@ -8,7 +8,7 @@ use headtime_disk::ledger::HeadTime;
 use headtime_engine::conduct::Conducted;
 use headtime_engine::{CLASSES, Gating, Member, PredictionCounts, Stats, class_index};
 use headtime_sched::{Class, Op, WaitStats};
-use headtime_units::{Nanos, Sectors, Time};
+use headtime_units::{Nanos, Rate, Sectors, Time};
 
 pub use histogram::{Histogram, Times};
 pub use text::{CONTENT_TYPE, Labelled, Page, render};
@@ -32,6 +32,8 @@ pub const CLASS_NAMES: [&str; CLASSES] = ["real-time", "best-effort", "idle"];
 /// Measurements of one export. Counts by kind are in the order of [`OPS`].
 #[derive(Clone, Debug, Default)]
 pub struct ExportMetrics {
+    /// Limit on the data in a second.
+    pub rate: Option<Rate>,
     /// Requests finished, failed ones included.
     pub requests: [u64; 4],
     /// Sectors read, and written.

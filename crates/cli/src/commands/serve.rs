@@ -165,9 +165,10 @@ fn check(
                 (ShareBy::Export, 1) => String::new(),
                 (ShareBy::Export, weight) => format!(", share {weight}"),
             };
+            let rate = (export.rate).map_or(String::new(), |rate| format!(", at most {rate}"));
             let _ = writeln!(
                 text,
-                "  export {}: {class}{read_only}{range}{share}",
+                "  export {}: {class}{read_only}{range}{share}{rate}",
                 export.name
             );
         }

@@ -206,6 +206,10 @@ impl Prepared {
         options.estimate = estimate;
         options.exports = u16::try_from(self.exports().count()).expect("there are not so many");
         options.shares = self.shares();
+        let rates: Vec<_> = self.exports().map(|export| export.rate).collect();
+        if rates.iter().any(Option::is_some) {
+            options.rates = rates;
+        }
         if log.is_some() {
             let of_members = self.members.iter().map(PreparedDisk::log_settings);
             options.log_settings = LogSettings::of_members(&of_members.collect::<Vec<_>>());

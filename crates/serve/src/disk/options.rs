@@ -7,7 +7,7 @@ use headtime_engine::conduct::Conductor;
 use headtime_engine::{Background, ConfigError, EngineSpec, GateError, Gated, Map, Member};
 use headtime_linux::clock::Clock;
 use headtime_sched::Scheduler;
-use headtime_units::Nanos;
+use headtime_units::{Nanos, Rate};
 use std::fmt;
 use std::io;
 
@@ -57,6 +57,8 @@ pub struct Options {
     pub exports: u16,
     /// Share of the head's time of each export, by number. Empty if requests go to the engine as they come.
     pub shares: Vec<ExportShare>,
+    /// Limit on the data that each export reads and writes in a second, by number. Empty if no export has one.
+    pub rates: Vec<Option<Rate>>,
     /// Receives the log of events and decisions.
     pub log: Option<Box<dyn io::Write + Send>>,
     /// Settings of the run, for the beginning of the log. The value of `sector_bytes` is replaced by the device's.
@@ -93,6 +95,7 @@ impl Options {
             queue_timeout: None,
             exports: 1,
             shares: Vec::new(),
+            rates: Vec::new(),
             log: None,
             log_settings: Vec::new(),
             queue: 1024,

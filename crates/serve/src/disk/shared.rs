@@ -10,7 +10,7 @@ use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::{self as engine, Config, Gate, GateSpec, Lane, Member};
 use headtime_linux::clock::Clock;
-use headtime_units::{Nanos, Sectors};
+use headtime_units::{Nanos, Rate, Sectors};
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -66,6 +66,8 @@ pub(super) struct Shared {
     pub exports: u16,
     /// Share of each export. Empty if requests go to the engine as they come.
     pub shares: Vec<ExportShare>,
+    /// Limit on the data of each export in a second. Empty if no export has one.
+    pub rates: Vec<Option<Rate>>,
     /// Configuration of each engine.
     pub config: Config,
     /// Capacity of each member's device.

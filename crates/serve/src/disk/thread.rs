@@ -246,7 +246,11 @@ impl Thread {
         let due = self.core.due(&self.live).at();
         let stations = self.live.stations.iter();
         let named = stations.filter_map(|station| station.device.next_event());
-        for at in due.into_iter().chain(named).chain([self.live.expires()]) {
+        for at in due
+            .into_iter()
+            .chain(named)
+            .chain([self.live.expires(), self.live.opens(real)])
+        {
             until = until.min(at);
         }
         let live = &self.live;

@@ -87,6 +87,7 @@ fn disk(labelled: &Labelled) -> Value {
                 "refused": export.refused,
                 "expired": export.expired,
                 "unfinished": export.unfinished,
+                "rate": export.rate.map(|rate| rate.0),
                 "bytes": { "read": bytes[0], "write": bytes[1] },
                 "queue_ms": times(&export.queue.read()),
                 "device_ms": times(&export.device.read()),

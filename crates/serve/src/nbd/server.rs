@@ -114,6 +114,9 @@ struct Common {
     counts: Arc<Counts>,
     /// Bytes of unanswered requests.
     budget: Arc<Budget>,
+    /// Budget of each export with a rate. The common budget would be full of requests that wait for
+    /// their rate.
+    limited: Vec<Option<Arc<Budget>>>,
     /// Inboxes of the connections by kind of socket, for the order to end.
     inboxes: Mutex<Vec<(SocketKind, Weak<Inbox>)>>,
 }
@@ -152,6 +155,12 @@ impl Server {
             .map(Listen::bind)
             .collect::<Result<_, listen::BindError>>()?;
         let offers = exports.iter().map(Offer::from).collect();
+        let limited = exports.iter().map(|export| {
+            let second = export.disk.rate_of(export.number)?.0 as usize;
+            let bytes = second.max(1 << 20).min(limits.max_bytes);
+            Some(Arc::new(Budget::new(bytes)))
+        });
+        let limited = limited.collect();
         Ok(Server {
             bound,
             common: Arc::new(Common {
@@ -164,6 +173,7 @@ impl Server {
                 },
                 counts: Arc::default(),
                 budget: Arc::new(Budget::new(limits.max_bytes)),
+                limited,
                 inboxes: Mutex::default(),
             }),
         })
@@ -307,7 +317,7 @@ impl Common {
             share: Share {
                 requests: self.limits.requests,
                 bytes: self.limits.bytes,
-                budget: Arc::clone(&self.budget),
+                budget: Arc::clone(self.limited[choice.export].as_ref().unwrap_or(&self.budget)),
                 stalled: self.limits.stalled,
             },
             inbox,

@@ -170,6 +170,11 @@ fn of_exports(exports: &[Value]) -> Vec<TableColumn> {
             errors.to_string()
         }),
     ];
+    if exports.iter().any(|export| export["rate"].is_u64()) {
+        columns.push(of("MB/s at most", &|export| {
+            scaled(&export["rate"], 1e-6, 1)
+        }));
+    }
     let expired = |export: &Value| export["expired"].as_u64().unwrap_or_default();
     if exports.iter().any(|export| expired(export) > 0) {
         columns.push(of("expired", &|export| expired(export).to_string()));

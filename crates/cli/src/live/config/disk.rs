@@ -6,7 +6,7 @@ use headtime_config::{Error, OneOrList, Placed, parse, whole};
 use headtime_sched::{Class, Spec};
 use headtime_serve::disk::{ExportShare, ShareBy};
 use headtime_stack::{Stack, Timeout};
-use headtime_units::{Bytes, Nanos};
+use headtime_units::{Bytes, Nanos, Rate};
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 use std::collections::BTreeSet;
@@ -61,6 +61,21 @@ pub(super) struct ExportKeys {
     share: u32,
     #[serde(default)]
     share_by: ShareBy,
+    #[serde(default, deserialize_with = "rate")]
+    rate: Option<Rate>,
+}
+
+/// Reads a size in a second, with or without `/s`.
+fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
+    let rate = |text: &str| {
+        let size = text.strip_suffix("/s").unwrap_or(text);
+        let Bytes(rate) = size.parse::<Bytes>().map_err(|error| error.to_string())?;
+        match (1 << 16..=1 << 40).contains(&rate) {
+            true => Ok(Rate(rate)),
+            false => Err("allowed is 64KiB to 1TiB".to_owned()),
+        }
+    };
+    parse(from, "bytes in a second, such as \"20MiB\"", rate).map(Some)
 }
 
 fn one() -> u32 {
@@ -194,6 +209,7 @@ pub(super) fn exports<T>(
                     weight: 1,
                     by: ShareBy::default(),
                 },
+                rate: None,
             }])
         }
     }
@@ -326,6 +342,7 @@ fn export(
             weight: keys.share,
             by: keys.share_by,
         },
+        rate: keys.rate,
     })
 }
 

@@ -8,7 +8,7 @@ use headtime_qos::Goal;
 use headtime_sched::Class;
 use headtime_serve::disk::{Addresses, ExportShare};
 use headtime_stack::{ArraySpec, Simulated, Stack, entries};
-use headtime_units::{Bytes, Nanos, ParseUnitError, serde_as_text};
+use headtime_units::{Bytes, Nanos, ParseUnitError, Rate, serde_as_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -166,6 +166,8 @@ pub struct ExportConfig {
     pub program: u16,
     /// Share of the head's time.
     pub share: ExportShare,
+    /// Limit on the data that are read and written in a second.
+    pub rate: Option<Rate>,
 }
 
 /// A program that shares disks with others.

@@ -177,11 +177,16 @@ impl Live {
     ) -> Live {
         let steps = Steps::new(shared.geometry.sector_bytes, shared.pool.clone());
         let depth = shared.config.depth * stations.len() as u32;
-        let has_shares = !shared.shares.is_empty();
-        let admission = has_shares.then(|| Box::new(Admission::new(&shared.shares, depth)));
+        let waits = !shared.shares.is_empty() || !shared.rates.is_empty();
+        let admission = || Box::new(Admission::new(&shared.shares, &shared.rates, depth));
+        let admission = waits.then(admission);
+        let mut metrics = Metrics::new(usize::from(shared.exports));
+        for (export, rate) in metrics.exports.iter_mut().zip(&shared.rates) {
+            export.rate = *rate;
+        }
         Live {
             clock: shared.clock,
-            metrics: Metrics::new(usize::from(shared.exports)),
+            metrics,
             shared,
             stations,
             pending: Vec::new(),

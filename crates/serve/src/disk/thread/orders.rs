@@ -110,6 +110,9 @@ impl Thread {
                     live.shared.stopped.store(true, Ordering::SeqCst);
                     live.shared.room.notify_waiters();
                     live.stopping = true;
+                    live.admission
+                        .iter_mut()
+                        .for_each(|waits| waits.lift_limits());
                     // A background job that reads whenever the disk is idle would never end.
                     core.ask_no_more();
                     kept(core.ask_jobs(live, at));

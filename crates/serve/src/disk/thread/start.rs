@@ -41,6 +41,7 @@ impl Thread {
         let feed = options.feed.take();
         let queue_timeout = options.queue_timeout;
         let shares = std::mem::take(&mut options.shares);
+        let rates = std::mem::take(&mut options.rates);
         let others_believed = others.iter_mut().map(|other| other.estimate.take());
         let believed: Vec<_> = [options.estimate.take()]
             .into_iter()
@@ -80,6 +81,7 @@ impl Thread {
             made,
             exports,
             shares,
+            rates,
             config,
             members: (devices.iter())
                 .map(|device| device.geometry().capacity)

@@ -24,7 +24,7 @@ impl Live {
         self.expires = timeout.map_or(Time::NEVER, |_| Time::ZERO);
         if timeout.is_some() && self.admission.is_none() {
             // Requests wait there rather than in the queue, which can only be read from its beginning.
-            self.admission = Some(Box::new(Admission::new(&[], 1)));
+            self.admission = Some(Box::new(Admission::new(&[], &[], 1)));
         }
     }
 

@@ -58,6 +58,12 @@ impl Live {
         }
     }
 
+    /// Returns the next time after `now` at which a request may have the rate of its export.
+    pub fn opens(&self, now: Time) -> Time {
+        let waits = self.admission.as_ref();
+        waits.map_or(Time::NEVER, |waits| waits.opens(now))
+    }
+
     /// Returns true if another request may come in.
     fn has_room(&self) -> bool {
         self.pending.len() - self.free.len() < self.unfinished_max
@@ -67,7 +73,8 @@ impl Live {
     pub fn has_next(&self) -> bool {
         let comes = || {
             let waits = self.admission.as_ref();
-            !self.shared.queue.is_empty() || waits.is_some_and(|waits| waits.has_next())
+            !self.shared.queue.is_empty()
+                || waits.is_some_and(|waits| waits.has_next(|| self.clock.now()))
         };
         self.has_room() && (self.steps.has_ready() || self.steps.has_room() && comes())
     }
