@@ -223,6 +223,18 @@ pub fn notify(state: &str) {
     }
 }
 
+/// Time within which the service manager expects to be told that the server runs (`WATCHDOG_USEC`), as sd_watchdog_enabled(3)
+/// reads it.
+pub fn watchdog() -> Option<Duration> {
+    let number = |name| env::var_os(name)?.to_str()?.parse::<u64>().ok();
+    let is_for_another = |process| process != u64::from(std::process::id());
+    if number("WATCHDOG_PID").is_some_and(is_for_another) {
+        return None;
+    }
+    let within = number("WATCHDOG_USEC").map(Duration::from_micros)?;
+    (within > Duration::ZERO).then_some(within)
+}
+
 fn send(socket: &str, state: &str) -> io::Result<()> {
     let address = match socket.strip_prefix('@') {
         Some(name) => SocketAddr::from_abstract_name(name)?,

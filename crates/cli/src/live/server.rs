@@ -134,6 +134,7 @@ impl Server {
             }
         };
         runtime.block_on(async {
+            tokio::spawn(tell_watchdog());
             let Front { gone, end, abandon } = front;
             let goals = self.goals;
             let kept = goals.map(|options| Kept::new(options, &mut self.running));
@@ -204,6 +205,19 @@ fn runtime() -> Result<(Runtime, Signals), Fault> {
     let signals = Signals::new()?;
     drop(within);
     Ok((runtime, signals))
+}
+
+/// Tells the service manager's watchdog that this thread runs, which serves all clients. A disk's thread that is stuck in its device
+/// does not count: a restart heals no device, and takes the other disks from their clients.
+async fn tell_watchdog() {
+    if let Some(within) = messages::watchdog() {
+        loop {
+            // A busy service manager must not hold this thread.
+            let told = tokio::task::spawn_blocking(|| messages::notify("WATCHDOG=1"));
+            told.await.expect("telling does not panic");
+            tokio::time::sleep(within / 2).await;
+        }
+    }
 }
 
 async fn snapshots(running: &[Running]) -> Vec<(String, Box<Snapshot>)> {

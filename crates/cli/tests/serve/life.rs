@@ -320,6 +320,67 @@ fn the_service_manager_is_told() {
 }
 
 #[test]
+fn the_watchdog_is_told_as_long_as_the_server_runs() {
+    let directory = scratch("watchdog");
+    fs::write(directory.join("serve.toml"), CONFIG).unwrap();
+    let socket = UnixDatagram::bind(directory.join("notify")).unwrap();
+    let within = |time: u64| {
+        socket
+            .set_read_timeout(Some(Duration::from_millis(time)))
+            .unwrap();
+    };
+    let mut command = headtime(&directory, &["serve", "serve.toml", "--ready"]);
+    command.env("NOTIFY_SOCKET", directory.join("notify"));
+    command.env("WATCHDOG_USEC", "200000");
+    let mut server = Server::spawn(directory, &mut command);
+    let told = || {
+        let mut text = [0; 64];
+        let len = socket.recv(&mut text).ok()?;
+        Some(String::from_utf8_lossy(&text[..len]).into_owned())
+    };
+    within(30_000);
+    let alive = || Some("WATCHDOG=1".to_owned());
+    loop {
+        let text = told();
+        if text == Some("READY=1".to_owned()) {
+            break;
+        }
+        assert_eq!(text, alive());
+    }
+    (0..4).for_each(|_| assert_eq!(told(), alive()));
+    // A stopped server tells nothing. Only earlier messages are left.
+    server.signal("STOP");
+    within(2_000);
+    let left = std::iter::from_fn(told).count();
+    assert!(left < 10, "{left}");
+    server.signal("CONT");
+    assert_eq!(told(), alive());
+    assert_eq!(server.terminate(), Some(0));
+}
+
+#[test]
+fn a_watchdog_of_another_process_is_not_told() {
+    let directory = scratch("watchdog-other");
+    fs::write(directory.join("serve.toml"), CONFIG).unwrap();
+    let socket = UnixDatagram::bind(directory.join("notify")).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
+    let mut command = headtime(&directory, &["serve", "serve.toml", "--ready"]);
+    command.env("NOTIFY_SOCKET", directory.join("notify"));
+    command
+        .env("WATCHDOG_USEC", "1000")
+        .env("WATCHDOG_PID", "1");
+    let mut server = Server::spawn(directory, &mut command);
+    assert_eq!(server.terminate(), Some(0));
+    for expected in ["READY=1", "STOPPING=1"] {
+        let mut text = [0; 64];
+        let len = socket.recv(&mut text).unwrap();
+        assert_eq!(String::from_utf8_lossy(&text[..len]), expected);
+    }
+}
+
+#[test]
 fn messages_for_machines() {
     let mut server = Server::start("json", CONFIG, &["--log-format", "json"]);
     assert_eq!(server.terminate(), Some(0));
