@@ -11,6 +11,7 @@ permissive='["MIT", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "Zlib",
 
 # Crates of which two versions are built, with the reason.
 declare -A duplicates=(
+    [itertools]='0.13 of criterion, for benchmarks; 0.14 of ratatui'
     [rand_core]='0.9 of rand_pcg, whose numbers are pinned; 0.10 of proptest and tempfile, for tests'
     [syn]='2 of num_enum and zerocopy, 3 of all other macros; at build time only'
 )

@@ -50,5 +50,7 @@ mod rates;
 mod scrub;
 #[path = "serve/starts.rs"]
 mod starts;
+#[path = "serve/top.rs"]
+mod top;
 #[path = "serve/versions.rs"]
 mod versions;

@@ -36,7 +36,7 @@ pub use report::{Report, ReportFormat};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{
-    Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, ProgramVerb, Serve, Swap,
+    Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, ProgramVerb, Serve, Swap, Top,
 };
 pub use sim::{Example, Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs};
@@ -127,6 +127,11 @@ pub enum Verb {
     Array(ArrayVerb),
     /// Query or control a server over its control socket
     Control(Control),
+    /// Watch a server in a terminal: arms, queues, exports, gates, scrubs, windows
+    ///
+    /// Rates cover the last second. Times of requests count from the start of the server. Keys sort the exports and freeze the figures.
+    /// Another key changes a scheduler or a gate, after a question.
+    Top(Top),
     /// Read a whole served disk beside its clients, and report unreadable sectors
     ///
     /// The server reads in idle time, and in gaps: while the head would only wait for a client's sector. Gaps need an assumed profile of

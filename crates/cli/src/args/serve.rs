@@ -86,7 +86,19 @@ pub struct Control {
     pub verb: ControlVerb,
 }
 
-/// Exit codes of `headtime control`.
+/// Arguments of `headtime top`.
+#[derive(Debug, Args)]
+#[command(after_help = CONTROL_EXIT_CODES)]
+pub struct Top {
+    /// Control socket of the server (`listen.control`)
+    #[arg(value_name = "SOCKET")]
+    pub socket: PathBuf,
+    /// Print one table, of a second, and end; needs no terminal
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Exit codes of `headtime control` and `headtime top`.
 const CONTROL_EXIT_CODES: &str = "\
 Exit codes:
   0  done

@@ -1,6 +1,7 @@
 //! `headtime control`
 
 mod status;
+mod top;
 
 use super::context::Context;
 use crate::args::{Control, ControlVerb, FaultVerb, ProfileVerb, ProgramVerb};
@@ -9,6 +10,8 @@ use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_serve::http::client::{Answer, ask};
 use std::io;
 use std::path::Path;
+
+pub(super) use top::top;
 
 pub(super) fn control(args: &Control, context: &mut Context<'_>) -> Result<(), Fault> {
     let to = disk_target;

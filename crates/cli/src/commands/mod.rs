@@ -59,6 +59,7 @@ pub fn run(cli: Cli, context: &mut Context<'_>) -> Result<(), Fault> {
         Verb::Detach(args) => attach::detach(&args, context),
         Verb::Array(verb) => array::array(&verb, context),
         Verb::Control(args) => control::control(&args, context),
+        Verb::Top(args) => control::top(&args, context),
         Verb::Scrub(args) => scrub::scrub(&args, context),
         Verb::Qos(verb) => qos::qos(&verb, context),
         Verb::Reproduce(args) => reproduce::reproduce(&args, context),

@@ -337,6 +337,7 @@ const VERBS: [&str; 27] = [
     "array show",
     "array detect",
     "control",
+    "top",
     "attach",
     "detach",
 ];

@@ -182,7 +182,7 @@ fn of_exports(exports: &[Value]) -> Vec<TableColumn> {
     columns
 }
 
-fn of_programs(programs: &[Value]) -> Vec<TableColumn> {
+pub(super) fn of_programs(programs: &[Value]) -> Vec<TableColumn> {
     let of = |name: &str, cell: &dyn Fn(&Value) -> String| {
         TableColumn::words(name, programs.iter().map(cell))
     };
@@ -199,7 +199,7 @@ fn of_programs(programs: &[Value]) -> Vec<TableColumn> {
 }
 
 /// A word of the server, on one line; empty if absent.
-fn word(value: &Value) -> String {
+pub(super) fn word(value: &Value) -> String {
     value.as_str().map_or_else(String::new, one_line)
 }
 
@@ -209,7 +209,7 @@ fn yes(value: &Value) -> String {
 }
 
 /// A number times `factor`; empty if absent.
-fn scaled(value: &Value, factor: f64, places: usize) -> String {
+pub(super) fn scaled(value: &Value, factor: f64, places: usize) -> String {
     let number = value.as_f64();
     number.map_or_else(String::new, |number| {
         format!("{:.places$}", number * factor)
@@ -217,7 +217,7 @@ fn scaled(value: &Value, factor: f64, places: usize) -> String {
 }
 
 /// Seconds for people.
-fn span(seconds: f64) -> String {
+pub(super) fn span(seconds: f64) -> String {
     let whole = seconds as u64;
     match whole {
         0..60 => format!("{seconds:.1} s"),
