@@ -143,3 +143,69 @@ fn the_sweeps_of_the_documentation_are_sweeps() {
     let list = stdout(&["sweep", shipped.to_str().unwrap(), "--list"]);
     assert!(list.contains("144 combinations"), "{list}");
 }
+
+/// Names of metrics in a text, without the endings of a histogram's series.
+fn metrics(text: &str) -> Vec<&str> {
+    let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+    let starts = text
+        .match_indices("headtime_")
+        .map(|(start, _)| &text[start..]);
+    let names = starts.map(|rest| rest.split(|letter| !is_part(letter)).next().unwrap());
+    let endings = ["_bucket", "_count", "_sum"];
+    let bare = |name| {
+        endings.iter().fold(name, |name: &str, end| {
+            name.strip_suffix(end).unwrap_or(name)
+        })
+    };
+    names.map(bare).collect()
+}
+
+#[test]
+fn the_dashboard_and_the_alerts_have_metrics_of_the_documentation() {
+    let read = |path: &str| std::fs::read_to_string(data().join("../../../..").join(path)).unwrap();
+    let pages = [read("docs/metrics.md"), read("docs/scrub.md")].concat();
+    let known = metrics(&pages);
+    let dashboard = read("packaging/grafana-dashboard.json");
+    let alerts = read("packaging/prometheus-alerts.yml");
+    for (text, least) in [(&dashboard, 20), (&alerts, 10)] {
+        let used = metrics(text);
+        assert!(used.len() >= least, "{used:?}");
+        for name in used {
+            assert!(known.contains(&name), "{name} is on no page");
+        }
+    }
+    let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let places: std::collections::BTreeSet<String> = panels
+        .iter()
+        .map(|panel| panel["gridPos"].to_string())
+        .collect();
+    assert_eq!(places.len(), panels.len(), "no panel covers another");
+    for panel in panels {
+        let targets = panel["targets"].as_array().unwrap();
+        assert!(!targets.is_empty());
+        for target in targets {
+            assert!(target["expr"].as_str().unwrap().contains("headtime_"));
+        }
+    }
+    let rules: Vec<&str> = alerts.split("- alert: ").skip(1).collect();
+    assert!(rules.len() >= 10);
+    for rule in rules {
+        for key in [
+            "expr: ",
+            "labels: {severity: ",
+            "annotations:",
+            "summary: \"",
+        ] {
+            assert_eq!(rule.matches(key).count(), 1, "{key}: {rule}");
+        }
+    }
+    // The packages have both files.
+    let manifest = read("crates/cli/Cargo.toml");
+    for file in [
+        "packaging/grafana-dashboard.json",
+        "packaging/prometheus-alerts.yml",
+    ] {
+        assert_eq!(manifest.matches(&format!("{file}\"")).count(), 2, "{file}");
+    }
+}
