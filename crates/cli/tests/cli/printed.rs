@@ -311,7 +311,7 @@ pub fn pages() -> Vec<PathBuf> {
     pages
 }
 
-const VERBS: [&str; 27] = [
+const VERBS: [&str; 28] = [
     "",
     "sim",
     "sim run",

@@ -1,6 +1,7 @@
 //! `headtime top`: the state of a server each second.
 
 mod page;
+#[cfg(feature = "top")]
 mod screen;
 
 use super::super::context::Context;
@@ -23,18 +24,29 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 pub(in super::super) fn top(args: &Top, context: &mut Context<'_>) -> Result<(), Fault> {
     if !args.once {
-        return match stdin().is_terminal() && stdout().is_terminal() {
-            true => screen::run(&args.socket),
-            false => Err(Fault::Usage(
-                "input and output are not a terminal; --once prints one table".to_owned(),
-            )),
-        };
+        if !(stdin().is_terminal() && stdout().is_terminal()) {
+            let problem = "input and output are not a terminal; --once prints one table";
+            return Err(Fault::Usage(problem.to_owned()));
+        }
+        return on_screen(&args.socket);
     }
     let before = state(&args.socket)?;
     pause();
     let now = state(&args.socket)?;
     let figures = Figures::new(&now, Some(&before));
     context.print(&page::text(&figures, SortBy::default(), context.terminal))
+}
+
+#[cfg(feature = "top")]
+fn on_screen(socket: &Path) -> Result<(), Fault> {
+    screen::run(socket)
+}
+
+#[cfg(not(feature = "top"))]
+fn on_screen(_socket: &Path) -> Result<(), Fault> {
+    let problem = "this program was built without the screen of top; --once prints one table, and `cargo install --path crates/cli \
+                   --features top` builds the screen";
+    Err(Fault::Usage(problem.to_owned()))
 }
 
 #[expect(
