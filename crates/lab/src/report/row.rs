@@ -21,12 +21,7 @@ impl<'a> Row<'a> {
     /// alone with its name has no row beside the name's row.
     pub fn all(run: &'a Run) -> Vec<Row<'a>> {
         let mut rows = vec![Row::Whole(run)];
-        let named = run.by_name.iter().filter(|_| run.by_name.len() > 1);
-        let of_program = |named: &NamedRun| {
-            let mut programs = run.programs.iter();
-            programs.find(|program| program.program == named.program && named.program > 0)
-        };
-        rows.extend(named.map(|named| Row::Named(run, named, of_program(named))));
+        rows.extend(Row::named(run).filter(|_| run.by_name.len() > 1));
         if run.per_origin.len() > 1 {
             let rest = run.per_origin.iter().filter(|of| !of.alone);
             rows.extend(rest.map(|of| Row::Origin(run, of)));
@@ -34,6 +29,16 @@ impl<'a> Row<'a> {
         let members = run.members.iter().enumerate();
         rows.extend(members.map(|(disk, of)| Row::Member(run, disk, of)));
         rows
+    }
+
+    /// A row for each workload, program or device of a run.
+    pub fn named(run: &'a Run) -> impl Iterator<Item = Row<'a>> {
+        let of_program = |named: &NamedRun| {
+            let mut programs = run.programs.iter();
+            programs.find(|program| program.program == named.program && named.program > 0)
+        };
+        let named = run.by_name.iter();
+        named.map(move |named| Row::Named(run, named, of_program(named)))
     }
 
     /// The value of the column `origin`.
