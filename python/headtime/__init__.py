@@ -41,7 +41,8 @@ class Drive:
     >>> drive = headtime.Drive("wd5000aaks", queue={"stream_cap": "250ms"})
     >>> drive.model, drive.capacity_bytes
     ('Western Digital Caviar Blue WD5000AAKS-00A7B0, 500 GB, 7200 rpm, SATA 3 Gb/s, 16 MB', 500107862016)
-    >>> headtime.run({"drive": drive, "workload": {"requests": 50}}, progress=False).runs["drive"]
+    >>> scenario = {"drive": drive, "schedulers": "noop", "workload": {"requests": 50}}
+    >>> headtime.run(scenario, progress=False).runs["drive"]
     ['wd5000aaks']
     """
 
@@ -81,7 +82,8 @@ class Trace:
         one = isinstance(file, (str, os.PathLike))
         self.files = [os.fspath(one) for one in ([file] if one else file)]  # type: ignore[list-item, union-attr]
         self.reading = reading
-        self._read = _headtime.Trace({"trace": self._keys()})
+        # Only the trace counts. The other keys make a scenario.
+        self._read = _headtime.Trace({"drive.profile": drives()[0], "schedulers": "noop", "trace": self._keys()})
         self.notes: list[str] = self._read.notes
 
     @property
@@ -114,7 +116,8 @@ def run(
 
     >>> scenario = '''
     ... drive.profile = "atlas10k"
-    ... workload = { processes = 4, requests = 200 }
+    ... schedulers = "noop"
+    ... workload = { processes = 4, requests = 50 }
     ... '''
     >>> report = headtime.run(scenario, settings={"engine.depth": [1, 4]}, requests=True, progress=False)
     >>> report.runs["depth"], len(report.processes), len(report.requests)
@@ -122,9 +125,9 @@ def run(
 
     An error names the key, and what is allowed:
 
-    >>> headtime.run({"engine": {"dept": 4}})
+    >>> headtime.run({"drive.profile": "atlas10k", "schedulers": "noop", "engine": {"dept": 4}})
     Traceback (most recent call last):
-    headtime._errors.ScenarioError: engine.dept: unknown key; did you mean `depth`? ...
+    headtime.ScenarioError: engine.dept: unknown key; did you mean `depth`? ...
     """
     with shown(progress) as show:
         return _headtime.run(_dict(scenario), _dict(settings), seed, jobs, requests, show)
@@ -198,7 +201,8 @@ def report(
     """Recommends a setting for a disk, as `headtime report` does. The load is a scenario, a trace, or `like="vm+scrub"`.
 
     >>> advice = headtime.report(like="vm+scrub", drive="exos-x18", seeds=1, progress=False)
-    >>> advice["tried"][advice["headtime"]["tried"]]["setting"]
+    >>> advice["drive"], advice["seeds"]
+    ('exos-x18', 1)
     """
     if load is None and like is None:
         raise UsageError("the load is missing; give a scenario, a trace, or like=NAME")
@@ -230,7 +234,8 @@ def reproduce(id: str, *, quick: bool = False, jobs: int | None = None, progress
     """Runs a figure of a paper and judges its points, as `headtime reproduce` does.
 
     >>> figure = headtime.reproduce("ncq-fig3", quick=True, progress=False)
-    >>> all(point["verdict"] for point in figure.points)
+    >>> {point["metric"] for point in figure.points if point["within"] is False}
+    set()
     """
     with shown(progress) as show:
         return Figure(*_headtime.reproduce(id, quick, jobs, show))

@@ -7,7 +7,7 @@ __version__: str
 _Show = Callable[[float, float, str], object] | None
 
 class Table:
-    """A table of results, for `pyarrow.table(..)`, `polars.DataFrame(..)` and whatever else takes Arrow's C stream."""
+    """A table of results, for `pyarrow.table(..)`, `polars.DataFrame(..)` and every other reader of Arrow's C stream."""
 
     column_names: list[str]
     metadata: dict[str, str]

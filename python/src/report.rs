@@ -82,7 +82,7 @@ fn measured(first: Vec<Field>, row: &Row<'_>) -> Vec<Field> {
     first.into_iter().chain(measured).collect()
 }
 
-/// Names of columns: some, then those that are measured.
+/// Names of columns: some, then the measured values.
 fn headings<const N: usize>(first: [&'static str; N]) -> Vec<&'static str> {
     let measured = columns().iter().map(|column| column.name);
     first.into_iter().chain(measured).collect()
@@ -211,7 +211,7 @@ impl Report {
         self.report.seed
     }
 
-    /// Names the scenario, whatever the seed.
+    /// Identifies the scenario apart from its seed.
     #[getter]
     fn scenario_hash(&self) -> &str {
         &self.report.scenario_hash

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// Name of a scenario that is a text, in errors.
 const TEXT: &str = "scenario";
-/// Method by which an object says the keys that it stands for.
+/// Method of an object that returns its keys of a scenario.
 const KEYS: &str = "_keys";
 
 /// A scenario as keys and values.

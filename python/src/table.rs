@@ -15,7 +15,7 @@ use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A table of results, for `pyarrow.table(..)`, `polars.DataFrame(..)` and whatever else takes Arrow's C stream.
+/// A table of results, for `pyarrow.table(..)`, `polars.DataFrame(..)` and every other reader of Arrow's C stream.
 #[pyclass(frozen, module = "headtime")]
 pub struct Table(RecordBatch);
 

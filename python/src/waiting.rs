@@ -55,7 +55,7 @@ impl Steps {
     }
 }
 
-/// Does `work`. A signal that raises an exception, such as Ctrl-C, stops the work.
+/// Waits for `work`. A signal that raises an exception, such as Ctrl-C, stops the work.
 pub fn wait<T: Send>(
     py: Python<'_>,
     show: Option<Py<PyAny>>,

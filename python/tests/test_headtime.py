@@ -35,7 +35,7 @@ def test_doctests():
         assert failed == 0 and tried > 0
 
 
-PROGRAM = "drive.profile = 'wd5000aaks'\nprogram.benchmark = 'grep'\nprogram.scale = 0.02\nseed = 7\n"
+PROGRAM = "drive.profile = 'wd5000aaks'\nschedulers = 'noop, stream'\nprogram.benchmark = 'grep'\nprogram.scale = 0.02\nseed = 7\n"
 AS_TEXT = "drive.profile = 'atlas10k'\nworkload = {processes = 2, requests = 100}\nschedulers = ['noop', 'sptf']\n"
 
 
@@ -73,7 +73,7 @@ def test_a_figure_and_advice_have_the_bytes_of_the_program():
 
 def test_tables_have_a_level_each_and_the_origin_of_their_values():
     report = headtime.run(SMALL, seed=3, requests=True, progress=False)
-    assert [len(table) for table in (report.runs, report.groups, report.processes, report.requests)] == [2, 2, 4, 200]
+    assert [len(table) for table in (report.runs, report.groups, report.processes, report.requests)] == [2, 2, 4, 400]
     assert report.runs.metadata["headtime.seed"] == "3"
     assert report.runs.metadata["headtime.scenario_hash"] == report.scenario_hash
     served = [run for run, op in zip(report.requests["run"], report.requests["op"]) if op in ("read", "write")]
@@ -104,19 +104,19 @@ def error_of(call, kind):
 
 
 def test_an_error_has_key_file_and_line(tmp_path):
-    error = error_of(lambda: headtime.run({"engine": {"depht": 4}}), headtime.ScenarioError)
+    error = error_of(lambda: headtime.run({**SMALL, "engine": {"depht": 4}}), headtime.ScenarioError)
     assert (error.key, error.file, error.line) == ("engine.depht", None, None)
     assert "did you mean `depth`" in str(error)
     file = tmp_path / "a.toml"
-    file.write_text("seed = 1\n[engine]\ndepth = 300\n")
+    file.write_text("schedulers = 'noop'\ndrive.profile = 'atlas10k'\n[engine]\ndepth = 300\n")
     error = error_of(lambda: headtime.run(file), headtime.ScenarioError)
-    assert (error.key, error.file, error.line) == ("engine.depth", str(file), 3)
+    assert (error.key, error.file, error.line) == ("engine.depth", str(file), 4)
     error = error_of(lambda: headtime.run(settings={"engine.depth": "many"}), headtime.UsageError)
     assert error.key == "engine.depth"
     error = error_of(lambda: headtime.run(tmp_path / "no.toml"), headtime.FileError)
     assert error.file == str(tmp_path / "no.toml")
     with pytest.raises(TypeError, match="engine.depth: is .*; allowed are"):
-        headtime.run({"engine": {"depth": object()}})
+        headtime.run({**SMALL, "engine": {"depth": object()}})
     with pytest.raises(TypeError, match="a scenario is a dict, a file or a text"):
         headtime.run(3)
 
@@ -124,7 +124,7 @@ def test_an_error_has_key_file_and_line(tmp_path):
 def test_a_missing_trace_is_a_file_error(tmp_path):
     file = str(tmp_path / "no.csv")
     assert error_of(lambda: headtime.Trace(file), headtime.FileError).file == file
-    scenario = {"drive.profile": "atlas10k", "trace": {"file": file}}
+    scenario = {"drive.profile": "atlas10k", "schedulers": "noop", "trace": {"file": file}}
     assert error_of(lambda: headtime.run(scenario), headtime.FileError).file == file
 
 

@@ -126,8 +126,7 @@ def test_a_full_disk_loses_no_batch_that_was_written(tmp_path, whole):
 
 
 def test_a_combination_that_cannot_run_has_its_error(tmp_path):
-    vary = {"workload.range": ["0B..1GB", "0B..100TB"], "engine.depth": [1, 2], "drive.profile": ["atlas10k", "nearline-20tb"]}
-    vary["workload.range"][1] = "0B..15TB"
+    vary = {"workload.range": ["0B..1GB", "0B..15TB"], "engine.depth": [1, 2], "drive.profile": ["atlas10k", "nearline-20tb"]}
     local = headtime.sweep({"workload": {"requests": 20}, "schedulers": "noop"}, vary=vary, progress=False)
     assert local.failed == 2
     assert [error is None for error in local.rows["error"]].count(False) == 2

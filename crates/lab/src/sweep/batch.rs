@@ -1,4 +1,4 @@
-//! Some runs of a sweep for another process: what the process gets, and the file that it writes.
+//! Batches of a sweep: some runs that another process makes, and the file with their results.
 //!
 //! The file has the form of a [journal](super::journal) and is written whole. Any number of processes can write into one directory.
 //! Every combination is in the results once, even if several files have it.

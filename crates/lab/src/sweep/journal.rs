@@ -326,7 +326,7 @@ fn field(text: &str) -> Option<Field> {
 }
 
 impl Head {
-    /// Hash of the names of all columns, with those of the invariants of a sweep.
+    /// Hash of the names of all columns and of the invariants' metrics.
     pub(super) fn columns(sweep: &Sweep) -> String {
         let judged = sweep.invariants.iter().map(|one| one.metric);
         let names = columns().iter().chain(judged).map(|value| value.name);
