@@ -25,7 +25,7 @@ pub enum Fault {
     #[error("{}", one_line(.0))]
     Input(String),
     /// A key of a text is wrong, at a known place: exit code 3, or 2 for an option of the command line.
-    #[error("{0}")]
+    #[error("{}", text_line(.0))]
     Text(Box<TreeError>),
     /// A file cannot be read or written, or a socket cannot be used: exit code 4.
     #[error("{}", one_line(.0))]
@@ -138,6 +138,10 @@ pub fn did_you_mean<'a>(
         Some(guess) => format!("; did you mean `{guess}`?"),
         None => otherwise.to_owned(),
     }
+}
+
+fn text_line(error: &TreeError) -> String {
+    one_line(&error.to_string())
 }
 
 /// Name of a file on one line. Names from configurations and traces may hold line breaks.
