@@ -24,6 +24,9 @@ pub enum Fault {
     /// A scenario, configuration, profile, trace or log is wrong: exit code 3.
     #[error("{}", one_line(.0))]
     Input(String),
+    /// A key of a text is wrong, at a known place: exit code 3, or 2 for an option of the command line.
+    #[error("{}", text_line(.0))]
+    Text(Box<TreeError>),
     /// A file cannot be read or written, or a socket cannot be used: exit code 4.
     #[error("{}", one_line(.0))]
     File(String),
@@ -56,13 +59,14 @@ Exit codes:
 
 impl Fault {
     /// The code that the process ends with.
-    pub const fn exit_code(&self) -> u8 {
+    pub fn exit_code(&self) -> u8 {
         match self {
             Fault::Closed => 0,
             Fault::Command(code) => *code,
             Fault::Check(_) | Fault::Differs(_) => 1,
+            Fault::Text(error) if matches!(error.place, Place::Option(_)) => 2,
             Fault::Usage(_) => 2,
-            Fault::Input(_) => 3,
+            Fault::Input(_) | Fault::Text(_) => 3,
             Fault::File(_) => 4,
             Fault::Interrupted | Fault::Stopped(_) => 5,
         }
@@ -70,7 +74,7 @@ impl Fault {
 
     /// True if the input or the command line is wrong, rather than this machine.
     pub const fn is_about_input(&self) -> bool {
-        matches!(self, Fault::Usage(_) | Fault::Input(_))
+        matches!(self, Fault::Usage(_) | Fault::Input(_) | Fault::Text(_))
     }
 
     /// This fault with a name in front.
@@ -85,6 +89,7 @@ impl Fault {
             }
             Fault::Usage(text) => Fault::Usage(with(text)),
             Fault::Input(text) => Fault::Input(with(text)),
+            Fault::Text(error) => Fault::Input(with(error.to_string())),
             Fault::File(text) => Fault::File(with(text)),
             Fault::Interrupted => Fault::Interrupted,
             Fault::Command(code) => Fault::Command(code),
@@ -135,6 +140,10 @@ pub fn did_you_mean<'a>(
     }
 }
 
+fn text_line(error: &TreeError) -> String {
+    one_line(&error.to_string())
+}
+
 /// Name of a file on one line. Names from configurations and traces may hold line breaks.
 pub fn name(path: &Path) -> String {
     one_line(&path.to_string_lossy())
@@ -149,13 +158,9 @@ impl From<StackError> for Fault {
     }
 }
 
-/// Turns errors on the command line into usage faults, and errors in files into input faults.
 impl From<TreeError> for Fault {
     fn from(error: TreeError) -> Fault {
-        match error.place {
-            Place::Option(_) => Fault::usage(error),
-            _ => Fault::input(error),
-        }
+        Fault::Text(Box::new(error))
     }
 }
 

@@ -5,14 +5,15 @@ use crate::advice;
 use crate::args::{Reproduce, TextFormat};
 use crate::plot::figure as picture;
 use crate::progress::progress;
-use headtime_lab::fault::{Fault, did_you_mean};
+use headtime_lab::execute::With;
+use headtime_lab::fault::Fault;
 use headtime_lab::figure::judge::{self, MeasuredFigure};
 use headtime_lab::figure::run::{FigureRuns, count};
 use headtime_lab::figure::{Figure, RunOf, SHIPPED, Scale, output};
 use headtime_lab::files::Output;
 use headtime_lab::output::{TableColumn, Terminal, json, json_text, table};
 use headtime_lab::report::field::{Field, Fields};
-use headtime_linux::shown::one_line;
+use headtime_lab::stock::Stock;
 use std::fs;
 use std::path::Path;
 
@@ -32,7 +33,12 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
     if let Some(directory) = &args.out {
         fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
     }
-    let runs = FigureRuns::make(&figures, args.jobs, &progress(context.progress))?;
+    let with = With {
+        stock: &Stock::default(),
+        progress: &progress(context.progress),
+        stop: None,
+    };
+    let runs = FigureRuns::make(&figures, args.jobs, with)?;
     let mut all: Vec<MeasuredFigure> = Vec::new();
     for figure in &figures {
         let known = baseline.of(&figure.id, scale);
@@ -47,10 +53,6 @@ pub(super) fn reproduce(args: &Reproduce, context: &mut Context<'_>) -> Result<(
     args.judging.conclude(baseline, &all, scale, context)
 }
 
-fn shipped(id: &str, text: &str, scale: Scale) -> Result<Figure, Fault> {
-    Figure::parse(&format!("experiments/{id}.toml"), text, scale).map_err(Fault::input)
-}
-
 /// Requested figures, each once, in their order.
 fn chosen(names: &[String], scale: Scale) -> Result<Vec<Figure>, Fault> {
     let mut figures: Vec<Figure> = Vec::new();
@@ -58,9 +60,9 @@ fn chosen(names: &[String], scale: Scale) -> Result<Vec<Figure>, Fault> {
         let found = match name.as_str() {
             "all" => SHIPPED
                 .iter()
-                .map(|figure| shipped(figure.id, figure.text, scale))
+                .map(|figure| figure.figure(scale))
                 .collect::<Result<Vec<Figure>, Fault>>()?,
-            name => vec![open(name, scale)?],
+            name => vec![Figure::open(name, scale)?],
         };
         for figure in found {
             if !figures.iter().any(|other| other.id == figure.id) {
@@ -71,29 +73,10 @@ fn chosen(names: &[String], scale: Scale) -> Result<Vec<Figure>, Fault> {
     Ok(figures)
 }
 
-fn open(name: &str, scale: Scale) -> Result<Figure, Fault> {
-    if let Some(figure) = SHIPPED.iter().find(|figure| figure.id == name) {
-        return shipped(figure.id, figure.text, scale);
-    }
-    let path = Path::new(name);
-    if path.extension().is_none() && !name.contains(['/', '\\']) {
-        let ids = SHIPPED.iter().map(|figure| figure.id);
-        let guess = did_you_mean(name, ids.clone(), ".");
-        let all: Vec<&str> = ids.collect();
-        let all = all.join(", ");
-        return Err(Fault::Usage(format!(
-            "no figure is called `{}`{guess} There are {all}; or give `all`, or a file",
-            one_line(name)
-        )));
-    }
-    let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
-    Figure::parse(name, &text, scale).map_err(Fault::input)
-}
-
 fn list(scale: Scale, context: &mut Context<'_>) -> Result<(), Fault> {
     let figures = SHIPPED
         .iter()
-        .map(|figure| shipped(figure.id, figure.text, scale))
+        .map(|figure| figure.figure(scale))
         .collect::<Result<Vec<Figure>, Fault>>()?;
     let each = |show: fn(&Figure) -> String| figures.iter().map(show);
     let judged = |figure: &Figure| {

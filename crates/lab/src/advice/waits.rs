@@ -79,11 +79,14 @@ pub fn waits(samples: &[(usize, Sample)], roles: usize, from: f64) -> Vec<Waits>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headtime_sched::Origin;
+    use headtime_sched::{Op, Origin};
+    use headtime_units::Extent;
 
     fn sample(arrived: f64, issued: f64, done: f64) -> Sample {
         Sample {
             origin: Origin::default(),
+            op: Op::Read,
+            extent: Extent::default(),
             arrived,
             issued,
             done,

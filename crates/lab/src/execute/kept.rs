@@ -2,8 +2,8 @@
 
 use headtime_disk::{Part, Span};
 use headtime_engine::Finished;
-use headtime_sched::Origin;
-use headtime_units::Time;
+use headtime_sched::{Op, Origin};
+use headtime_units::{Extent, Time};
 
 /// Head movements that a run records for a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +32,10 @@ pub struct Mark {
 pub struct Sample {
     /// Sender of the request.
     pub origin: Origin,
+    /// Operation.
+    pub op: Op,
+    /// Sectors of the request.
+    pub extent: Extent,
     /// Arrival.
     pub arrived: f64,
     /// Dispatch to the drive, alone or as part of a merged request.
@@ -44,6 +48,8 @@ impl Sample {
     pub(super) fn of(now: Time, done: &Finished) -> Sample {
         Sample {
             origin: done.request.origin,
+            op: done.request.op,
+            extent: done.request.extent,
             arrived: done.request.arrival.as_secs_f64(),
             issued: done.issued.as_secs_f64(),
             done: now.as_secs_f64(),

@@ -9,7 +9,6 @@ use crate::prepare::prepare;
 use crate::progress::{Goal, Progress};
 use crate::report::Run;
 use crate::scenario::Scenario;
-use crate::stock::Stock;
 use headtime_config::Many;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -107,13 +106,13 @@ impl FigureRuns {
     pub fn make(
         figures: &[Figure],
         jobs: Option<u16>,
-        progress: &Progress,
+        with: With<'_>,
     ) -> Result<FigureRuns, Fault> {
         let tasks = tasks(figures);
+        let progress = with.progress;
         progress.begin(tasks.len() as u64);
-        let stock = Stock::default();
         let make = |(key, task): (String, PlannedRun)| {
-            let made = make(&task, &stock).map_err(|fault| fault.of(&task.name))?;
+            let made = make(&task, with).map_err(|fault| fault.of(&task.name))?;
             progress.task(Goal::Unknown).done();
             Ok((key, made))
         };
@@ -166,17 +165,17 @@ impl FigureRuns {
     }
 }
 
-fn make(task: &PlannedRun, stock: &Stock) -> Result<FigureRun, Fault> {
-    let prepared = prepare(task.scenario.clone(), stock)?;
+fn make(task: &PlannedRun, with: With<'_>) -> Result<FigureRun, Fault> {
+    let prepared = prepare(task.scenario.clone(), with.stock)?;
     let how = Execution {
         jobs: Some(1),
         record: task.record,
         ..Execution::default()
     };
+    // A figure's progress counts whole runs.
     let with = With {
-        stock,
         progress: &Progress::default(),
-        stop: None,
+        ..with
     };
     let mut outcome = execute(&prepared, how, with)?;
     let mut run = outcome.runs.pop().expect("a run for the one scheduler");

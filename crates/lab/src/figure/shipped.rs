@@ -1,5 +1,11 @@
 //! Figures that come with the program, and keys that several figures share.
 
+use super::{Figure, Scale};
+use crate::fault::{Fault, did_you_mean};
+use headtime_linux::shown::one_line;
+use std::fs;
+use std::path::Path;
+
 /// A figure that comes with the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Shipped {
@@ -7,6 +13,44 @@ pub struct Shipped {
     pub id: &'static str,
     /// Text of the file.
     pub text: &'static str,
+}
+
+impl Shipped {
+    /// Reads the figure.
+    ///
+    /// # Errors
+    ///
+    /// As [`Figure::parse`].
+    pub fn figure(&self, scale: Scale) -> Result<Figure, Fault> {
+        let file = format!("experiments/{}.toml", self.id);
+        Ok(Figure::parse(&file, self.text, scale)?)
+    }
+}
+
+impl Figure {
+    /// Reads the shipped figure of this name, or a figure's file.
+    ///
+    /// # Errors
+    ///
+    /// If there is neither, and as [`Figure::parse`].
+    pub fn open(name: &str, scale: Scale) -> Result<Figure, Fault> {
+        if let Some(figure) = SHIPPED.iter().find(|figure| figure.id == name) {
+            return figure.figure(scale);
+        }
+        let path = Path::new(name);
+        if path.extension().is_none() && !name.contains(['/', '\\']) {
+            let ids = SHIPPED.iter().map(|figure| figure.id);
+            let guess = did_you_mean(name, ids.clone(), ".");
+            let all: Vec<&str> = ids.collect();
+            let all = all.join(", ");
+            return Err(Fault::Usage(format!(
+                "no figure is called `{}`{guess} There are {all}; or give `all`, or a file",
+                one_line(name)
+            )));
+        }
+        let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
+        Ok(Figure::parse(name, &text, scale)?)
+    }
 }
 
 macro_rules! shipped {

@@ -59,7 +59,8 @@ impl<'a> Row<'a> {
         rows
     }
 
-    fn named(run: &'a Run) -> Vec<Row<'a>> {
+    /// A row for each workload, program or device of a run.
+    pub fn named(run: &'a Run) -> Vec<Row<'a>> {
         let of_program = |named: &NamedRun| {
             let mut programs = run.programs.iter();
             programs.find(|program| program.program == named.program && named.program > 0)

@@ -4,6 +4,7 @@
 //! line has the result of one combination, in the order in which they ended. A line that is cut off, or does not have its
 //! hash, counts as missing, and its combination runs again.
 
+use super::Sweep;
 use super::plan::Plan;
 use super::results::{MeasuredRow, Outcome};
 use crate::fault::Fault;
@@ -27,13 +28,13 @@ const SYNC_S: f64 = 2.0;
 
 /// Identity of a journal's sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Head {
+pub(super) struct Head {
     headtime_sweep: u32,
-    version: String,
+    pub(super) version: String,
     /// Identity of the runs: [`Plan::hash`].
     hash: String,
     /// Hash of the names of the results' columns and of the invariants' metrics.
-    columns: String,
+    pub(super) columns: String,
     combinations: usize,
     /// Keys with their values, and files with hashes of their contents. Both serve to name changes.
     keys: BTreeMap<String, String>,
@@ -48,6 +49,32 @@ struct JournalLine {
     error: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rows: Vec<Vec<String>>,
+}
+
+impl JournalLine {
+    fn of(combination: usize, outcome: &Outcome) -> JournalLine {
+        let (error, rows) = match outcome {
+            Outcome::Failed(error) => (Some(error.clone()), Vec::new()),
+            Outcome::Rows(rows) => (None, rows.iter().map(texts).collect()),
+        };
+        JournalLine {
+            combination,
+            error,
+            rows,
+        }
+    }
+}
+
+fn line_text(line: &impl Serialize) -> String {
+    let text = serde_json::to_string(line).expect("a line has text keys");
+    format!("{} {text}\n", hash_of(&text))
+}
+
+/// Text of a journal with some outcomes, by combination.
+pub(super) fn text_of(head: &Head, outcomes: &BTreeMap<usize, Outcome>) -> String {
+    let lines = outcomes.iter();
+    let lines = lines.map(|(number, outcome)| line_text(&JournalLine::of(*number, outcome)));
+    std::iter::once(line_text(head)).chain(lines).collect()
 }
 
 /// The file of a journal, locked by this process.
@@ -92,7 +119,8 @@ impl Journal {
         let mut kept = Kept::default();
         let mut end = 0;
         if let Some(found) = found.filter(|_| !restart) {
-            found.head.is_of(&head, path, found.kept.outcomes.len())?;
+            let instead = "--restart drops them and starts anew, another --out keeps them";
+            (found.head).is_of(&head, path, found.kept.outcomes.len(), instead)?;
             kept = found.kept;
             end = found.end;
         }
@@ -120,22 +148,13 @@ impl Journal {
     ///
     /// If the line cannot be written.
     pub fn add(&mut self, combination: usize, outcome: &Outcome) -> Result<(), Fault> {
-        let (error, rows) = match outcome {
-            Outcome::Failed(error) => (Some(error.clone()), Vec::new()),
-            Outcome::Rows(rows) => (None, rows.iter().map(texts).collect()),
-        };
-        self.write(&JournalLine {
-            combination,
-            error,
-            rows,
-        })?;
+        self.write(&JournalLine::of(combination, outcome))?;
         self.added += 1;
         self.rest()
     }
 
     fn write(&mut self, line: &impl Serialize) -> Result<(), Fault> {
-        let text = serde_json::to_string(line).expect("a line has text keys");
-        let line = format!("{} {text}\n", hash_of(&text));
+        let line = line_text(line);
         // Writes the line in one piece, so that a kill leaves whole lines behind.
         let written = self.file.write_all(line.as_bytes());
         written.map_err(|error| Fault::writing(&self.path, &error))?;
@@ -185,6 +204,24 @@ impl Journal {
     /// Name of the file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl Kept {
+    /// Adds the outcomes of a journal of this sweep that nobody writes any more.
+    ///
+    /// # Errors
+    ///
+    /// If the file belongs to another sweep, or is no journal.
+    pub(super) fn add(&mut self, path: &Path, head: &Head) -> Result<(), Fault> {
+        let content = fs::read(path).map_err(|error| Fault::reading(path, &error))?;
+        if let Some(found) = JournalText::read(&content, path)? {
+            let instead = "restart=True drops them and starts anew, another directory keeps them";
+            (found.head).is_of(head, path, found.kept.outcomes.len(), instead)?;
+            self.outcomes.extend(found.kept.outcomes);
+            self.damaged += found.kept.damaged;
+        }
+        Ok(())
     }
 }
 
@@ -289,24 +326,27 @@ fn field(text: &str) -> Option<Field> {
 }
 
 impl Head {
-    fn of(plan: &Plan) -> Head {
-        let judged = plan.sweep.invariants.iter().map(|one| one.metric);
-        let names: Vec<&str> = (columns().iter().chain(judged))
-            .map(|value| value.name)
-            .collect();
+    /// Hash of the names of all columns and of the invariants' metrics.
+    pub(super) fn columns(sweep: &Sweep) -> String {
+        let judged = sweep.invariants.iter().map(|one| one.metric);
+        let names = columns().iter().chain(judged).map(|value| value.name);
+        hash_of(&names.collect::<Vec<&str>>().join(","))
+    }
+
+    pub(super) fn of(plan: &Plan) -> Head {
         Head {
             headtime_sweep: FORM,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             hash: plan.hash.clone(),
-            columns: hash_of(&names.join(",")),
+            columns: Head::columns(&plan.sweep),
             combinations: plan.combinations.len(),
             keys: plan.keys.clone(),
             sources: plan.sources.clone(),
         }
     }
 
-    /// Refuses results of any sweep other than `now`.
-    fn is_of(&self, now: &Head, path: &Path, has: usize) -> Result<(), Fault> {
+    /// Refuses results of any sweep other than `now`. `instead` says what to do.
+    fn is_of(&self, now: &Head, path: &Path, has: usize, instead: &str) -> Result<(), Fault> {
         let same = |head: &Head| {
             (
                 head.headtime_sweep,
@@ -319,8 +359,7 @@ impl Head {
             return Ok(());
         }
         Err(Fault::Input(format!(
-            "{}: has {has} of {} combinations of another sweep: {}. --restart drops them and starts \
-             anew, another --out keeps them",
+            "{}: has {has} of {} combinations of another sweep: {}. {instead}",
             path.shown(),
             self.combinations,
             self.changes(now).join("; ")

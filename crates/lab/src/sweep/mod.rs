@@ -1,9 +1,10 @@
 //! Runs a scenario for many values of its keys.
 //!
 //! A [`Sweep`] names the keys that vary and their values. A [`Plan`] has every combination, each a scenario of one run. [`Results`] hold
-//! the measurements, and a [`Journal`](journal::Journal) stores them while the sweep runs. See docs/sweep.md for users, and
+//! the measurements, and a [`Journal`](journal::Journal) stores them while the sweep runs. A [`Batch`](batch::Batch) has runs for another process. See docs/sweep.md for users, and
 //! docs/design/2026-11-22-sweep.md for the reasons.
 
+pub mod batch;
 mod invariant;
 pub mod journal;
 pub mod output;

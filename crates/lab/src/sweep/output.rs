@@ -82,6 +82,11 @@ pub fn of_cell(combination: &Combination, column: &str) -> Field {
     }
 }
 
+/// The rows of all combinations, with their headings.
+pub fn rows<'a>(plan: &'a Plan, results: &'a Results) -> impl Iterator<Item = Fields<'a>> {
+    lines(plan, results).map(|row| row.fields())
+}
+
 /// The results as CSV: a line for each combination, and below it a line for each program and origin if there are several.
 pub fn csv(plan: &Plan, results: &Results) -> String {
     let mut text = String::new();

@@ -13,6 +13,9 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// Beginning of the error of a run that ended by a bug of the program.
+pub(super) const BUG: &str = "a bug: the program gave up this run: ";
+
 /// How the runs are made.
 pub struct RunOptions<'a> {
     /// Runs made at a time; as many as there are processors if absent.
@@ -203,10 +206,7 @@ impl Gathering<'_> {
             }
             Err(Trouble::Fault(fault)) => (Outcome::Failed(fault.to_string()), true),
             // The journal skips the outcome, so that the run is made again once the bug is fixed.
-            Err(Trouble::Bug(text)) => {
-                let text = format!("a bug: the program gave up this run: {text}");
-                (Outcome::Failed(text), false)
-            }
+            Err(Trouble::Bug(text)) => (Outcome::Failed(format!("{BUG}{text}")), false),
         };
         let alike = self.alike.remove(&number).unwrap_or_default();
         for number in [number].into_iter().chain(alike) {
