@@ -61,8 +61,11 @@ fn a_scan_that_reads_comes_before_a_cheap_one_and_a_cheap_one_before_a_fast_one(
     }
 }
 
-/// A load of a database and a resync of class idle: setting, score, then speed and 99th percentile of each.
-fn two_roles(settings: &[(&str, f64, [(f64, f64); 2])]) -> (Vec<Role>, Vec<Tried>) {
+/// Setting, score, then speed and 99th percentile of each role.
+type Row<'a> = (&'a str, f64, [(f64, f64); 2]);
+
+/// A load of a database and a resync of class idle.
+fn two_roles(settings: &[Row<'_>]) -> (Vec<Role>, Vec<Tried>) {
     let role = |name: &str, class| Role {
         name: name.to_owned(),
         class,
