@@ -33,7 +33,7 @@ pub(crate) mod safety;
 
 pub use error::OpenError;
 pub use opening::FileOptions;
-pub use safety::Use;
+pub use safety::{Priorities, Use};
 
 use crate::backing::{Claim, Lost, Made};
 use crate::device::{Aborted, Allocation, Device, Done, Geometry, Parts};
@@ -43,7 +43,7 @@ use crate::metrics::op_name;
 use crate::request::{Data, Failure, Kind};
 use headtime_engine::DriveTag;
 use headtime_linux::shown::PathShown as _;
-use headtime_sched::{Flags, Op, Request};
+use headtime_sched::{Class, Flags, Op, Request};
 use headtime_units::{Bytes, Extent, Lba, Sectors, Time};
 use opening::Opening;
 use ring::{Ring, RingAction};
@@ -118,6 +118,7 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
         mut geometry,
         mut bytes,
         is_block_device,
+        priorities,
     } = opening::open_checked(options, opening)?;
     let header = options.member.then(|| header_of(&claim, bytes)).transpose();
     let header = header.map_err(|error| OpenError::Header {
@@ -164,6 +165,8 @@ fn open_on(options: &FileOptions, opening: &Opening<'_>) -> Result<File, OpenErr
         header,
         missing,
         is_block_device,
+        priorities,
+        sends_classes: options.io_priority.unwrap_or(priorities == Priorities::On),
         path: options.path.clone(),
         ring,
         slots: (0..slots).map(|_| None).collect(),
@@ -212,6 +215,17 @@ fn refuse_member(options: &FileOptions, claim: &Claim) -> Result<(), OpenError> 
     }
 }
 
+/// Priority of a class for the kernel, by `ioprio_set(2)`: the class in the upper three bits, and the middle one of its
+/// eight levels.
+fn priority_of(class: Class) -> u16 {
+    let class = match class {
+        Class::REAL_TIME => 1,
+        Class::BEST_EFFORT => 2,
+        _ => 3,
+    };
+    class << 13 | 4
+}
+
 /// An open file or block device.
 ///
 /// Invariants: `free` has the indices of the empty `slots`; `abandoned` is the number of calls in `slots` that were
@@ -223,6 +237,9 @@ pub struct File {
     /// Bytes that the last sector lacks.
     missing: u64,
     is_block_device: bool,
+    priorities: Priorities,
+    /// True if the kernel gets the class of each read and write.
+    sends_classes: bool,
     path: PathBuf,
     ring: Ring,
     slots: Vec<Option<Call>>,
@@ -258,6 +275,7 @@ enum Stage {
 struct Call {
     tag: DriveTag,
     op: Op,
+    class: Class,
     extent: Extent,
     durable: bool,
     step: Stage,
@@ -286,21 +304,38 @@ impl File {
         self.header.as_ref()
     }
 
+    /// Use that the drive makes of priorities.
+    pub fn priorities(&self) -> Priorities {
+        self.priorities
+    }
+
+    /// True if the kernel gets the class of each read and write.
+    pub fn sends_classes(&self) -> bool {
+        self.sends_classes
+    }
+
     fn start(&mut self, index: u16, slot: Call) {
         let bytes = u64::from(self.geometry.sector_bytes);
         let skipped = self.header.as_ref().map_or(0, |_| Header::DATA);
         let offset = skipped + slot.extent.start.get() * bytes;
         let len = slot.extent.len.get() * bytes;
         let mut mode = libc::FALLOC_FL_KEEP_SIZE;
+        let priority = if self.sends_classes {
+            priority_of(slot.class)
+        } else {
+            0
+        };
         let action = match slot.step {
             Stage::Transfer if slot.op == Op::Read => RingAction::Read {
                 offset: offset + slot.progress,
                 skip: slot.progress,
+                priority,
             },
             Stage::Transfer => RingAction::Write {
                 offset: offset + slot.progress,
                 skip: slot.progress,
                 missing: self.missing_of(slot.extent),
+                priority,
                 durable: slot.durable,
             },
             Stage::Zero { punch } => {
@@ -438,6 +473,15 @@ impl File {
                 slot.tries += 1;
                 Next::Again
             }
+            // The kernel refuses the class real-time of a server that lacks CAP_SYS_NICE.
+            (libc::EPERM, Stage::Transfer) if self.sends_classes => {
+                self.sends_classes = false;
+                tracing::warn!(
+                    path = %self.path.shown(),
+                    "the kernel takes no classes of requests, which need CAP_SYS_NICE; they are no longer sent"
+                );
+                Next::Again
+            }
             (_, Stage::Zero { punch }) if unsupported => {
                 match punch {
                     true => self.can_punch = false,
@@ -520,6 +564,7 @@ impl Device for File {
             op: command.op,
             extent: command.extent,
             durable: command.op == Op::Write && command.flags.has(Flags::FUA),
+            class: command.class,
             step,
             progress: 0,
             tries: 0,

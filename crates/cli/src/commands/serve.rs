@@ -14,6 +14,7 @@ use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_linux::sys;
 use headtime_serve::disk::ShareBy;
+use headtime_serve::file::{self, Priorities};
 use headtime_serve::listen::Inherited;
 use headtime_units::Bytes;
 use std::fmt::Write as _;
@@ -145,12 +146,12 @@ fn check(
     for prepared in prepared {
         let size = Bytes(prepared.look(live.force)?.bytes());
         match &prepared.array {
-            None => check_disk(&mut text, "", &prepared.members[0], Some(size)),
+            None => check_disk(&mut text, "", &prepared.members[0], Some(size), live.force),
             Some(array) => {
                 let (name, what) = (&array.name, one_line(&prepared.backend()));
                 let _ = writeln!(text, "array {name}: {what}, {size}");
                 for member in &prepared.members {
-                    check_disk(&mut text, "  ", member, None);
+                    check_disk(&mut text, "  ", member, None, live.force);
                 }
             }
         }
@@ -207,7 +208,28 @@ fn check(
 }
 
 /// Adds a line for a disk that would be served.
-fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Option<Bytes>) {
+/// Use of classes by the drive of a disk, for a device that has priorities or gets classes.
+fn priorities(prepared: &PreparedDisk, force: bool) -> String {
+    let options = prepared.file_options(force);
+    let Some(Ok(file)) = options.map(|options| file::look_at(&options)) else {
+        return String::new();
+    };
+    let sent = if file.sends_classes() { "" } else { "not " };
+    match file.priorities() {
+        Priorities::Absent if !file.sends_classes() => String::new(),
+        Priorities::Absent => ", classes sent, no NCQ priority shown".to_owned(),
+        Priorities::Off => format!(", classes {sent}sent, NCQ priority off (ncq_prio_enable)"),
+        Priorities::On => format!(", classes {sent}sent, NCQ priority on"),
+    }
+}
+
+fn check_disk(
+    text: &mut String,
+    indent: &str,
+    prepared: &PreparedDisk,
+    size: Option<Bytes>,
+    force: bool,
+) {
     let disk = &prepared.config;
     let size = size.map_or(String::new(), |size| format!(" {size},"));
     let timeout = disk
@@ -217,12 +239,13 @@ fn check_disk(text: &mut String, indent: &str, prepared: &PreparedDisk, size: Op
         format!(", queue_timeout {timeout}")
     });
     let read_only = if disk.read_only { ", read-only" } else { "" };
+    let priorities = priorities(prepared, force);
     let assumed = prepared.known.belief().map_or(String::new(), |drive| {
         format!(", assumed profile {}", drive.name)
     });
     let _ = writeln!(
         text,
-        "{indent}disk {}: {},{size} {}, depth {}, gate {}{assumed}, timeout {timeout}{waiting}{read_only}",
+        "{indent}disk {}: {},{size} {}, depth {}, gate {}{assumed}, timeout {timeout}{waiting}{read_only}{priorities}",
         disk.name,
         one_line(&prepared.backend()),
         disk.stack.scheduler,

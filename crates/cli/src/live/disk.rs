@@ -215,13 +215,15 @@ impl PreparedDisk {
         })
     }
 
-    pub(super) fn file_options(&self, forced: bool) -> Option<file::FileOptions> {
+    /// Options of the disk's file, if the disk is a file or a block device. `forced`: the file is taken even if it is in use.
+    pub fn file_options(&self, forced: bool) -> Option<file::FileOptions> {
         match &self.config.backend {
             Backend::Device {
                 path,
                 direct,
                 force,
                 size,
+                io_priority,
             } => {
                 let mut options = file::FileOptions::new(path);
                 options.read_only = self.config.read_only;
@@ -230,6 +232,7 @@ impl PreparedDisk {
                 options.size = size.map(|size| size.0);
                 options.create = self.config.create;
                 options.depth = self.engine.depth;
+                options.io_priority = *io_priority;
                 options.member = self.config.is_member();
                 Some(options)
             }

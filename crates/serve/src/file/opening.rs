@@ -1,7 +1,7 @@
 //! Opens a path as a file that is safe to use as a disk.
 
 use super::error::OpenError;
-use super::safety::{Machine, Use};
+use super::safety::{Machine, Priorities, Use};
 use crate::backing::{
     Claim, Hint, MakeError, New, Place, TRIES_MAX, Way, keep_found_name, keep_name, lock,
     may_have_size, may_write, set_size, still_named, until_free,
@@ -39,6 +39,8 @@ pub struct FileOptions {
     pub create: bool,
     /// Number of commands that the kernel gets at a time, 1 to 256.
     pub depth: u32,
+    /// True if the kernel gets the class of each read and write. `None`: if the drive says that it uses priorities.
+    pub io_priority: Option<bool>,
     /// True for a disk of an array. The file begins with a [`Header`](crate::header::Header), and the disk follows.
     pub member: bool,
 }
@@ -54,6 +56,7 @@ impl FileOptions {
             size: None,
             create: false,
             depth: 32,
+            io_priority: None,
             member: false,
         }
     }
@@ -82,6 +85,7 @@ pub(crate) struct Opened {
     /// Bytes of the file; fewer than the sectors hold if the last sector is not whole.
     pub bytes: u64,
     pub is_block_device: bool,
+    pub priorities: Priorities,
 }
 
 /// The largest depth, the engine's.
@@ -204,6 +208,10 @@ fn open_found(
         geometry,
         bytes,
         is_block_device,
+        priorities: match is_block_device {
+            true => machine.priorities(stat.st_rdev),
+            false => Priorities::Absent,
+        },
     }))
 }
 
@@ -243,6 +251,7 @@ fn make(
         geometry,
         bytes,
         is_block_device: false,
+        priorities: Priorities::Absent,
     }))
 }
 

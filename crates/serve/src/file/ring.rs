@@ -39,13 +39,19 @@ const CANCELLATION: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum RingAction {
     /// Read into the buffers, from byte `skip` of the buffers on.
-    Read { offset: u64, skip: u64 },
+    Read {
+        offset: u64,
+        skip: u64,
+        /// Class and level in the form of `ioprio_set(2)`. 0: those of the thread.
+        priority: u16,
+    },
     /// Write the buffers, or zeroes for parts of zeroes, from byte `skip` on.
     Write {
         offset: u64,
         skip: u64,
         /// Bytes at the end that the file has no room for.
         missing: u64,
+        priority: u16,
         /// True if the write completes only when its data are on stable storage.
         durable: bool,
     },
@@ -148,16 +154,22 @@ impl Ring {
         assert!(slot.name.is_none(), "one thing at a time for a slot");
         let file = types::Fixed(0);
         let entry = match action {
-            RingAction::Read { offset, skip } => {
+            RingAction::Read {
+                offset,
+                skip,
+                priority,
+            } => {
                 slot.fill(skip, self.sector_bytes, None);
                 opcode::Readv::new(file, slot.pieces.as_ptr(), slot.pieces.len() as u32)
                     .offset(offset)
+                    .ioprio(priority)
                     .build()
             }
             RingAction::Write {
                 offset,
                 skip,
                 missing,
+                priority,
                 durable,
             } => {
                 slot.fill(skip, self.sector_bytes, Some(&self.zeroes));
@@ -168,6 +180,7 @@ impl Ring {
                 let flags = if durable { libc::RWF_DSYNC } else { 0 };
                 opcode::Writev::new(file, slot.pieces.as_ptr(), slot.pieces.len() as u32)
                     .offset(offset)
+                    .ioprio(priority)
                     .rw_flags(flags)
                     .build()
             }
@@ -341,6 +354,71 @@ impl Drop for Ring {
             let zeroes = Pool::keeping(0).take(0);
             std::mem::forget(std::mem::replace(&mut self.zeroes, zeroes));
             std::mem::forget(std::mem::take(&mut self.slots));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Part;
+    use headtime_engine::RequestId;
+    use headtime_testkit::Folder;
+    use headtime_units::Extent;
+
+    /// The kernel's answer to a read or a write with this priority.
+    fn answer(writes: bool, priority: u16) -> i32 {
+        let folder = Folder::new();
+        let path = folder.join("file");
+        std::fs::write(&path, [0; 4096]).expect("writes");
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path);
+        let file = Arc::new(OwnedFd::from(file.expect("opens")));
+        let mut ring = Ring::new(file, None, 1, 512).expect("a ring");
+        let part = Part {
+            id: RequestId::Client(0),
+            extent: Extent::at(0, 8),
+            data: Data::Buffer(Pool::new().take(4096)),
+        };
+        ring.put(0, vec![part]);
+        let (offset, skip) = (0, 0);
+        let action = match writes {
+            false => RingAction::Read {
+                offset,
+                skip,
+                priority,
+            },
+            true => RingAction::Write {
+                offset,
+                skip,
+                missing: 0,
+                priority,
+                durable: false,
+            },
+        };
+        ring.start(0, action);
+        ring.submit();
+        loop {
+            if let Some((0, result)) = ring.next() {
+                ring.take(0);
+                return result;
+            }
+            let ready = PollFd::from_borrowed_fd(ring.ready(), PollFlags::IN);
+            wait(&mut [ready], LAST_LOOK);
+        }
+    }
+
+    #[test]
+    fn the_kernel_gets_the_priority_of_reads_and_writes() {
+        for writes in [false, true] {
+            // The priorities are: none, best effort, idle.
+            for priority in [0, 2 << 13 | 4, 3 << 13 | 4] {
+                assert_eq!(answer(writes, priority), 4096);
+            }
+            // There is no such class.
+            assert_eq!(answer(writes, 7 << 13), -libc::EINVAL);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! a swap area, held by another driver, or behind a loop device.
 
 use headtime_linux::mounts::{self, Mount};
+use headtime_linux::names::disk_and_names;
 use headtime_linux::shown::{PathShown as _, one_line};
 use rustix::fs::{FileType, Stat, major, makedev, minor, stat};
 use std::fmt;
@@ -127,7 +128,33 @@ fn is_block_device(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
 }
 
+/// Use that a drive makes of the priorities of commands (NCQ priority of ATA).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priorities {
+    /// The drive has no priorities, or the kernel does not show them.
+    Absent,
+    /// The drive has priorities, and they are off (`device/ncq_prio_enable`).
+    Off,
+    /// The drive serves real-time commands first.
+    On,
+}
+
 impl Machine {
+    /// Use of priorities by the disk of a block device.
+    pub fn priorities(&self, device: u64) -> Priorities {
+        let number = format!("{}:{}", major(device), minor(device));
+        let (disk, _) = disk_and_names(&self.sys, &number);
+        let is_set = |name| {
+            let text = fs::read_to_string(disk.join("device").join(name));
+            text.is_ok_and(|text| text.trim() == "1")
+        };
+        match (is_set("ncq_prio_supported"), is_set("ncq_prio_enable")) {
+            (_, true) => Priorities::On,
+            (true, false) => Priorities::Off,
+            (false, false) => Priorities::Absent,
+        }
+    }
+
     /// The directory of a block device.
     pub fn directory(&self, device: u64) -> io::Result<PathBuf> {
         let number = format!("{}:{}", major(device), minor(device));
@@ -379,5 +406,21 @@ mod tests {
         let found = told.machine().use_of_file(&path, &file).expect("tells");
         let what = path.display().to_string();
         assert_eq!(found, Some(Use::Swap { what }));
+    }
+
+    #[test]
+    fn priorities_are_those_of_the_disk_also_for_a_partition() {
+        let told = Told::new("priorities");
+        told.device("devices/sda", "8:0");
+        told.partition("devices/sda/sda1", "8:1");
+        let both = || [makedev(8, 0), makedev(8, 1)].map(|of| told.machine().priorities(of));
+        assert_eq!(both(), [Priorities::Absent; 2]);
+        told.file("sys/devices/sda/device/ncq_prio_supported", "0\n");
+        assert_eq!(both(), [Priorities::Absent; 2]);
+        told.file("sys/devices/sda/device/ncq_prio_supported", "1\n");
+        told.file("sys/devices/sda/device/ncq_prio_enable", "0\n");
+        assert_eq!(both(), [Priorities::Off; 2]);
+        told.file("sys/devices/sda/device/ncq_prio_enable", "1\n");
+        assert_eq!(both(), [Priorities::On; 2]);
     }
 }

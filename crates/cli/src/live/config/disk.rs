@@ -31,6 +31,7 @@ pub(super) struct DiskKeys {
     seed: Option<u64>,
     direct: Option<bool>,
     force: Option<bool>,
+    io_priority: Option<bool>,
     #[serde(default = "usual_timeout")]
     timeout: Timeout,
     #[serde(default)]
@@ -248,7 +249,7 @@ fn backend(at: &Placed<DiskKeys>, seen: &mut Seen) -> Result<Backend, Error> {
     const EMULATE: &str = "emulate = \"DRIVE\"";
     const DEVICE: &str = "device = \"PATH\"";
     const OF_EMULATED: [&str; 5] = ["store", "seed", "firmware", "noise", "override"];
-    const OF_DEVICE: [&str; 2] = ["direct", "force"];
+    const OF_DEVICE: [&str; 3] = ["direct", "force", "io_priority"];
     match (&disk.emulate, &disk.device) {
         (Some(profile), None) => {
             only(&OF_DEVICE, DEVICE)?;
@@ -293,6 +294,7 @@ fn backend(at: &Placed<DiskKeys>, seen: &mut Seen) -> Result<Backend, Error> {
                 direct: disk.direct.unwrap_or(true),
                 force: disk.force.unwrap_or(false),
                 size: disk.size,
+                io_priority: disk.io_priority,
             })
         }
         (Some(_), Some(_)) => {

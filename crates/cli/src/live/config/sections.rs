@@ -128,6 +128,8 @@ pub enum Backend {
         force: bool,
         /// Required size, and the size of a file that is made.
         size: Option<Bytes>,
+        /// True if the kernel gets the class of each request; `None` if the drive decides.
+        io_priority: Option<bool>,
     },
     /// Answers at once and stores nothing.
     Null {

@@ -105,6 +105,7 @@ fn everything_at_once() {
         direct: false,
         force: true,
         size: None,
+        io_priority: None,
     };
     assert_eq!(disk1.backend, device);
     let null = Backend::Null {
