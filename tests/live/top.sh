@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# `headtime top` in a terminal: the tables, the keys, a change after its question, and a server that goes away. 77: tmux is missing.
+# `headtime top` in a terminal: the tables, the keys, a change after its question, and a server that goes away. 77: tmux or the feature
+# `top` is missing.
 . "$(dirname "$0")/lib.sh"
 skipped=77
 need tmux
+if "$headtime" top "$control" 2>&1 | grep -q 'without the screen'; then skip 'the program was built without the feature top'; fi
 tmux() { command tmux -S "$work/tmux.sock" -f /dev/null "$@"; }
 
 cat >"$work/serve.toml" <<EOF

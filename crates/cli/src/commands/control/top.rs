@@ -19,11 +19,18 @@ use std::time::Duration;
 /// Time between two states.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// Message of a program without the screen.
+const WITHOUT_SCREEN: &str = "this program was built without the screen of top; --once prints one table, and `cargo install --path \
+                              crates/cli --features top` builds the screen";
+
 /// Longest time for an answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 pub(in super::super) fn top(args: &Top, context: &mut Context<'_>) -> Result<(), Fault> {
     if !args.once {
+        if !cfg!(feature = "top") {
+            return Err(Fault::Usage(WITHOUT_SCREEN.to_owned()));
+        }
         if !(stdin().is_terminal() && stdout().is_terminal()) {
             let problem = "input and output are not a terminal; --once prints one table";
             return Err(Fault::Usage(problem.to_owned()));
@@ -44,9 +51,7 @@ fn on_screen(socket: &Path) -> Result<(), Fault> {
 
 #[cfg(not(feature = "top"))]
 fn on_screen(_socket: &Path) -> Result<(), Fault> {
-    let problem = "this program was built without the screen of top; --once prints one table, and `cargo install --path crates/cli \
-                   --features top` builds the screen";
-    Err(Fault::Usage(problem.to_owned()))
+    Err(Fault::Usage(WITHOUT_SCREEN.to_owned()))
 }
 
 #[expect(
