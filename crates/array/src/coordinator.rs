@@ -35,6 +35,9 @@ struct Served {
 
 /// Coordinates the schedulers of an array's disks; see the crate's page.
 ///
+/// Invariants:
+///
+/// - `obeys.len() = heads.len() = members`.
 /// - `served` is some stream ⇒ each disk has been dedicated to that stream, or the directives wait in `directives`.
 /// - `parts[id]` is the entry of each outstanding part, by the part's id.
 /// - `outstanding` = Σ of the streams' outstanding parts + parts without a stream.

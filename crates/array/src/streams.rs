@@ -10,7 +10,7 @@ pub(crate) const STREAMS_MAX: usize = 256;
 
 /// Time for which a stream is unusable after one of its physical streams has broken. The paper gives no end to this
 /// state. Without an end, readers with 128 KiB of read-ahead lose a sixth of their throughput.
-const UNUSABLE: Nanos = Nanos::from_secs(1);
+const UNUSABLE_FOR: Nanos = Nanos::from_secs(1);
 
 /// Newest request of a stream, and the stream's size.
 ///
@@ -241,7 +241,7 @@ impl Stream {
     }
 
     pub fn make_unusable(&mut self, now: Time) {
-        self.unusable_until = now.saturating_add(UNUSABLE);
+        self.unusable_until = now.saturating_add(UNUSABLE_FOR);
     }
 }
 

@@ -87,12 +87,12 @@ impl fmt::Display for User {
 }
 
 /// Attempts to get a free device, since another process may take the same one first.
-const TRIES: u32 = 16;
+const TRIES_MAX: u32 = 16;
 
-/// Longest wait until a device has lost its file, in steps of [`STEP`]. The device keeps the file as long as any process has the device
-/// open.
-const CLEARING: Duration = Duration::from_secs(2);
-const STEP: Duration = Duration::from_millis(10);
+/// Longest wait until a device has lost its file, in steps of [`CLEARING_STEP`]. The device keeps the file as long as any process has the
+/// device open.
+const CLEARING_MAX: Duration = Duration::from_secs(2);
+const CLEARING_STEP: Duration = Duration::from_millis(10);
 
 /// Makes a block device of a file.
 ///
@@ -138,7 +138,7 @@ pub fn attach(file: &Path, settings: &Settings) -> Result<LoopDevice, LoopError>
                 device.sequence = device.current_sequence();
                 break device;
             }
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && tries < TRIES => {}
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && tries < TRIES_MAX => {}
             Err(error) => return Err(failed(&device.path(), "give it a file")(error)),
         }
     };
@@ -343,11 +343,11 @@ impl LoopDevice {
         drop(node);
         let mut waited = Duration::ZERO;
         while self.file().is_some() {
-            if waited >= CLEARING {
+            if waited >= CLEARING_MAX {
                 return Ok(false);
             }
-            std::thread::sleep(STEP);
-            waited += STEP;
+            std::thread::sleep(CLEARING_STEP);
+            waited += CLEARING_STEP;
         }
         Ok(true)
     }

@@ -16,7 +16,7 @@ pub(crate) struct Moves {
     /// Time to another track of the same cylinder.
     switch: u64,
     classes: Vec<Class>,
-    /// Times of distances below [`NEAR`].
+    /// Times of distances below [`NEAR_CYLINDERS`].
     near: Vec<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Class {
 const CLASS_BITS: u32 = 9;
 
 /// Distance in cylinders above most movements.
-const NEAR: u32 = 1 << 10;
+const NEAR_CYLINDERS: u32 = 1 << 10;
 
 /// Returns the index of the class of a distance, which is at least 1.
 fn class_of(distance: u32) -> usize {
@@ -104,7 +104,9 @@ impl Moves {
             classes,
             near: Vec::new(),
         };
-        moves.near = (0..NEAR).map(|distance| moves.least(distance)).collect();
+        moves.near = (0..NEAR_CYLINDERS)
+            .map(|distance| moves.least(distance))
+            .collect();
         moves
     }
 

@@ -18,7 +18,7 @@ use crate::array::{Array, largest_share, split};
 use crate::chain::{Chain, Link};
 use crate::command::{Commands, Floors, Load};
 use crate::spans::Spans;
-use headtime_host::{HostSpec, PAGE, Plan, Step};
+use headtime_host::{HostPlan, HostSpec, PAGE, Step};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ struct Walk<'a> {
 
 /// Follows all steps of all processes. Every process must end. Returns `None` if there are too many steps.
 pub(crate) fn needed(
-    mut plan: Plan,
+    mut plan: HostPlan,
     floors: &Floors,
     merge: Option<Sectors>,
     array: Option<&Array>,

@@ -3,10 +3,10 @@
 use headtime_units::Extent;
 
 /// Least number of extents for a radix sort. Fewer extents are sorted by comparison.
-const MANY: usize = 1 << 10;
+const RADIX_EXTENTS_MIN: usize = 1 << 10;
 
 /// Largest number of bits in a digit.
-const DIGIT: u32 = 11;
+const DIGIT_BITS_MAX: u32 = 11;
 
 /// Sorts extents by their first sectors. Extents with the same first sector keep their order.
 pub(crate) fn sort_by_start(extents: &mut Vec<Extent>) {
@@ -14,19 +14,19 @@ pub(crate) fn sort_by_start(extents: &mut Vec<Extent>) {
     if extents.is_sorted_by_key(key) {
         return;
     }
-    if extents.len() < MANY {
+    if extents.len() < RADIX_EXTENTS_MIN {
         extents.sort_by_key(key);
         return;
     }
     // Radix sort, the lowest digit first.
     let bits = extents.iter().fold(0, |all, extent| all | key(extent));
     let bits = u64::BITS - bits.leading_zeros();
-    let passes = bits.div_ceil(DIGIT);
+    let passes = bits.div_ceil(DIGIT_BITS_MAX);
     let width = bits.div_ceil(passes);
     let mut sorted = extents.clone();
     for pass in 0..passes {
         let digit = |extent: &Extent| (key(extent) >> (pass * width)) as usize % (1 << width);
-        let mut next = [0; 1 << DIGIT];
+        let mut next = [0; 1 << DIGIT_BITS_MAX];
         for extent in extents.iter() {
             next[digit(extent)] += 1;
         }

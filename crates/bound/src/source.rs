@@ -102,7 +102,7 @@ struct UnderWay {
 }
 
 /// Number of durations with a queue. Requests of other durations are in a heap.
-const ALIKE: usize = 8;
+const DURATION_QUEUES: usize = 8;
 
 impl UnderWay {
     /// Adds a request that takes `least` from `now` on. `now` never decreases.
@@ -110,7 +110,7 @@ impl UnderWay {
         let one = (now.saturating_add(least), cookie);
         let known = self.alike.iter().position(|(time, _)| *time == least);
         let place = known.unwrap_or_else(|| {
-            if self.alike.len() < ALIKE {
+            if self.alike.len() < DURATION_QUEUES {
                 self.alike.push((least, VecDeque::new()));
             }
             self.alike.len() - 1

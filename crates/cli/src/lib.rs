@@ -3,9 +3,9 @@
 //! Code that another program could use is in other crates. This is the only crate that prints.
 
 mod advice;
-mod apart;
 pub mod args;
 pub mod commands;
+mod file_identity;
 pub mod live;
 mod object;
 pub mod plot;

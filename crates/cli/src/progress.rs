@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
 /// Time before which no progress is shown, since a run that ends sooner shows nothing readable.
-const QUIET: Duration = Duration::from_millis(400);
+const SHOWN_AFTER: Duration = Duration::from_millis(400);
 
 /// Returns a progress bar if `shown`, or else a progress that shows nothing.
 pub(crate) fn progress(shown: bool) -> Progress {
@@ -35,7 +35,7 @@ impl Bar for Shown {
 
     fn advance(&self, steps: u64) {
         self.0.inc(steps);
-        if self.0.is_hidden() && self.0.elapsed() > QUIET {
+        if self.0.is_hidden() && self.0.elapsed() > SHOWN_AFTER {
             self.0.set_draw_target(ProgressDrawTarget::stderr());
         }
     }

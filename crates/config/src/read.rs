@@ -265,7 +265,7 @@ type Keys = &'static [&'static str];
 
 /// Keys that the parts of a table have, as far as the parts were read.
 #[derive(Default)]
-struct Known {
+struct KnownKeys {
     keys: RefCell<Vec<&'static str>>,
     /// Number of parts that have not been read.
     left: Cell<usize>,
@@ -290,7 +290,7 @@ struct Reader<'a> {
     place: &'a Place,
     path: &'a Path<'a>,
     /// Set while parts of a table are read. A struct then takes only its own keys of the table, and notes them here.
-    part: Option<&'a Known>,
+    part: Option<&'a KnownKeys>,
     asking: Option<Asking<'a>>,
 }
 
@@ -415,9 +415,9 @@ impl<'a> Reader<'a> {
             outer.keys.borrow_mut().extend(tag);
             return read(self);
         }
-        let known = Known {
+        let known = KnownKeys {
             keys: RefCell::new(Vec::from_iter(tag)),
-            ..Known::default()
+            ..KnownKeys::default()
         };
         let part = Some(&known);
         let value = read(Reader { part, ..self });
@@ -429,7 +429,7 @@ impl<'a> Reader<'a> {
     fn check_parts(
         &self,
         table: &Table,
-        known: &Known,
+        known: &KnownKeys,
         fault: Option<&Fault>,
     ) -> Result<(), Fault> {
         // A misspelt key is reported first, before a missing key.

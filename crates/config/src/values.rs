@@ -413,9 +413,9 @@ where
     E: Display,
     F: FnOnce(&str) -> Result<T, E>,
 {
-    struct Text<'e, F>(&'e str, F);
+    struct TextVisitor<'e, F>(&'e str, F);
 
-    impl<T, E: Display, F: FnOnce(&str) -> Result<T, E>> Visitor<'_> for Text<'_, F> {
+    impl<T, E: Display, F: FnOnce(&str) -> Result<T, E>> Visitor<'_> for TextVisitor<'_, F> {
         type Value = T;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -428,7 +428,7 @@ where
         }
     }
 
-    from.deserialize_str(Text(expected, read))
+    from.deserialize_str(TextVisitor(expected, read))
 }
 
 impl<'de> Deserialize<'de> for Value {

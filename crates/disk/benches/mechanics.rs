@@ -3,7 +3,7 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use headtime_disk::{Model, profile};
-use headtime_sched::{Head, Op, Positioning};
+use headtime_sched::{HeadAfter, Op, Positioning};
 use headtime_units::{Extent, Time};
 use std::hint::black_box;
 
@@ -53,7 +53,7 @@ fn mechanics(criterion: &mut Criterion) {
         });
         group.bench_function("follow", |bencher| {
             bencher.iter(|| {
-                let mut head = Head {
+                let mut head = HeadAfter {
                     place: places[0],
                     free: Time::ZERO,
                 };

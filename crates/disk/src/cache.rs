@@ -214,7 +214,7 @@ impl Cache {
     }
 
     /// Returns true if all sectors of `extent` are in the buffer, in a segment or in dirty runs.
-    pub fn holds(&self, extent: Extent) -> bool {
+    pub fn has_all(&self, extent: Extent) -> bool {
         let (start, end) = (extent.start.get(), extent.end().get());
         let held = |s: &Segment| s.state != State::Empty && s.start <= start && end <= s.end;
         extent.is_empty()

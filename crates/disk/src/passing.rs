@@ -4,7 +4,7 @@ use crate::Model;
 use crate::layout::Run;
 use crate::positioning::ModelPlace;
 use crate::profile::{Preseek, ReadAhead};
-use headtime_sched::{Buffering, Head, Op, Pass, Passing, TrackPart};
+use headtime_sched::{Buffering, HeadAfter, Op, Pass, Passing, TrackPart};
 use headtime_units::{Angle, Extent, Nanos, Sectors, Time, Track};
 
 impl Passing for Model {
@@ -28,7 +28,7 @@ impl Passing for Model {
         self.mechanics().reposition(from, to, op).total()
     }
 
-    fn arrives(&self, head: &Head<ModelPlace>, sent: Time, track: Track, op: Op) -> Time {
+    fn arrives(&self, head: &HeadAfter<ModelPlace>, sent: Time, track: Track, op: Op) -> Time {
         let way = self.way(head.place.track, track, op);
         self.ready_at(head, sent, track, way, op)
     }
@@ -192,14 +192,14 @@ impl Window<'_> {
     }
 }
 
-/// The first number of `from..to` for which `holds` is true; `to` if there is none. `holds` must be true for all later
+/// The first number of `from..to` for which `is_past` is true; `to` if there is none. `is_past` must be true for all later
 /// numbers too. The search begins at `guess`.
-fn first(from: u32, to: u32, guess: u32, holds: impl Fn(u32) -> bool) -> u32 {
+fn first(from: u32, to: u32, guess: u32, is_past: impl Fn(u32) -> bool) -> u32 {
     let mut at = guess.clamp(from, to);
-    while at > from && holds(at - 1) {
+    while at > from && is_past(at - 1) {
         at -= 1;
     }
-    while at < to && !holds(at) {
+    while at < to && !is_past(at) {
         at += 1;
     }
     at

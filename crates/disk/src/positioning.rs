@@ -5,7 +5,7 @@ use crate::layout::{Layout, Run};
 use crate::mechanics::{Access, Mechanics};
 use crate::profile::{FirmwarePolicy, Preseek, Profile, ReadAhead, WriteBack};
 use crate::twin::DriveTwin;
-use headtime_sched::{Head, HeadTime, Op, Positioning, Predicted, Twin};
+use headtime_sched::{HeadAfter, HeadTime, Op, Positioning, Predicted, Twin};
 use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::sync::Arc;
 
@@ -285,18 +285,18 @@ impl Model {
     }
 
     /// Time at which a drive that has sent all data takes up a command.
-    fn takes_up(head: &Head<ModelPlace>) -> Time {
+    fn takes_up(head: &HeadAfter<ModelPlace>) -> Time {
         head.free.saturating_sub(head.place.early)
     }
 
     /// Returns true if the drive takes up a command at once.
-    fn is_idle(head: &Head<ModelPlace>, sent: Time) -> bool {
+    fn is_idle(head: &HeadAfter<ModelPlace>, sent: Time) -> bool {
         let sends = head.place.sends;
         Model::takes_up(head) <= sent && (sends.is_zero() || head.free + sends <= sent)
     }
 
     /// The delays of a write.
-    fn lead(&self, head: &Head<ModelPlace>, sent: Time) -> &WriteLead {
+    fn lead(&self, head: &HeadAfter<ModelPlace>, sent: Time) -> &WriteLead {
         let leads = match Model::is_idle(head, sent) {
             true => &self.writes,
             false => &self.waiting,
@@ -306,7 +306,7 @@ impl Model {
 
     /// Time at which the data of a write of `len` sectors begin to come. A waiting write gets its data when the arm is free, unless
     /// the drive prefetches written data.
-    fn data(&self, head: &Head<ModelPlace>, sent: Time, len: u64) -> Time {
+    fn data(&self, head: &HeadAfter<ModelPlace>, sent: Time, len: u64) -> Time {
         let lead = self.lead(head, sent);
         if Model::is_idle(head, sent) || len <= self.fetches {
             return sent + lead.data;
@@ -321,7 +321,7 @@ impl Model {
     }
 
     /// Time at which the arm leaves for a command. The movement takes `way`.
-    fn departs(&self, head: &Head<ModelPlace>, sent: Time, way: Nanos, op: Op) -> Time {
+    fn departs(&self, head: &HeadAfter<ModelPlace>, sent: Time, way: Nanos, op: Op) -> Time {
         if op.is_read() {
             return head.free.max(sent + self.reads[head.place.before as usize]);
         }
@@ -332,7 +332,7 @@ impl Model {
     /// Earliest time at which the drive could transfer the first of `len` sectors, without rotation.
     fn ready(
         &self,
-        head: &Head<ModelPlace>,
+        head: &HeadAfter<ModelPlace>,
         sent: Time,
         to: &ModelPlace,
         way: Nanos,
@@ -349,7 +349,7 @@ impl Model {
     /// As [`Model::ready`], for any sector of a track. A write first takes one sector over the bus.
     pub(crate) fn ready_at(
         &self,
-        head: &Head<ModelPlace>,
+        head: &HeadAfter<ModelPlace>,
         sent: Time,
         track: Track,
         way: Nanos,
@@ -449,7 +449,7 @@ impl Model {
 
 impl Model {
     /// The bus transfer of a read that misses the buffer.
-    fn sending(&self, head: &Head<ModelPlace>, sent: Time, extent: Extent) -> Sending {
+    fn sending(&self, head: &HeadAfter<ModelPlace>, sent: Time, extent: Extent) -> Sending {
         let spec = &self.profile.overhead;
         let read = spec.read_disconnect_after_read;
         let write = spec.read_disconnect_after_write;
@@ -518,7 +518,7 @@ impl Positioning for Model {
     }
 
     fn predict(&self, now: Time, from: ModelPlace, to: ModelPlace, op: Op) -> Predicted {
-        let head = Head {
+        let head = HeadAfter {
             place: from,
             free: now,
         };
@@ -527,7 +527,7 @@ impl Positioning for Model {
 
     fn predict_behind(
         &self,
-        head: &Head<ModelPlace>,
+        head: &HeadAfter<ModelPlace>,
         sent: Time,
         to: ModelPlace,
         op: Op,
@@ -545,7 +545,7 @@ impl Positioning for Model {
 
     fn follow(
         &self,
-        head: &Head<ModelPlace>,
+        head: &HeadAfter<ModelPlace>,
         sent: Time,
         extent: Extent,
         op: Op,
@@ -660,7 +660,7 @@ impl Positioning for Model {
             seek: access.seek + access.switch,
             rotation: (end - begin).saturating_sub(access.total() - access.rotation),
             transfer: access.transfer,
-            head: Head { place, free },
+            head: HeadAfter { place, free },
             done,
             on_medium,
             buffered,

@@ -591,11 +591,11 @@ pub enum FirmwarePolicy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Preseek {
-    /// When the host has acknowledged the completion (0).
+    /// The arm leaves when the host has acknowledged the completion of the command before (0 in DiskSim).
     Off,
-    /// When the completion has been prepared (1).
+    /// The arm leaves when the drive has prepared the completion (1 in DiskSim).
     AtCompletion,
-    /// When the last sector has left the medium (2).
+    /// The arm leaves when the last sector has passed the head (2 in DiskSim).
     AtMediaEnd,
     /// As late after the last sector as the arm still comes in time. Until then the drive reads ahead. Not in DiskSim.
     JustInTime,

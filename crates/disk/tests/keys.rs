@@ -6,7 +6,7 @@ use headtime_disk::profile::{
     SeekCurve, SeekSpec, Skew, Sparing, Spec, WriteBack, Zone,
 };
 use headtime_disk::{Command, Drive, Hit, Model};
-use headtime_sched::{Head, Op, Positioning};
+use headtime_sched::{HeadAfter, Op, Positioning};
 use headtime_units::{Extent, Nanos, SignedNanos, Time};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -196,7 +196,7 @@ fn three(profile: &Profile, rested: &Drive, model: &Model, random: &mut Pcg64, f
     let ahead = profile.cache.enabled && profile.cache.read_ahead != ReadAhead::Off;
     let mut drive = rested.clone();
     let mut now = Time::from_nanos(below(1 << 30));
-    let mut head = Head {
+    let mut head = HeadAfter {
         place: model.left_by(Extent::at(0, 1), Op::Read),
         free: Time::ZERO,
     };

@@ -3,7 +3,7 @@
 use headtime_disk::Model;
 use headtime_disk::layout::Slot;
 use headtime_disk::profile::{self, Profile};
-use headtime_sched::{Head, Op, Pass, Passing, Positioning};
+use headtime_sched::{HeadAfter, Op, Pass, Passing, Positioning};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time, Track};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -198,7 +198,7 @@ fn the_latest_time_to_leave_is_the_latest_at_which_the_head_arrives_in_time() {
             let read = Extent::new(model.addresses(from).start, Sectors::new(1));
             let arrives = |free| {
                 let place = model.left_by(read, Op::Read);
-                model.arrives(&Head { place, free }, sent, to, op)
+                model.arrives(&HeadAfter { place, free }, sent, to, op)
             };
             if model.track(model.left_by(read, Op::Read)) != from {
                 // A remapped sector.
@@ -234,7 +234,7 @@ fn no_other_surface_of_a_cylinder_is_nearer_than_the_same() {
                 continue;
             }
             let read = Extent::new(model.addresses(from).start, Sectors::new(1));
-            let head = Head {
+            let head = HeadAfter {
                 place: model.left_by(read, Op::Read),
                 free: now,
             };
@@ -305,7 +305,7 @@ fn the_head_is_busy_for_a_while_behind_a_read() {
             let track = any_track(&model, &mut random);
             let here = model.addresses(track);
             let along = random.next_u64() % here.len.get();
-            let head = Head {
+            let head = HeadAfter {
                 place: model.left_by(Extent::at(1_000, 8), Op::Read),
                 free: Time::from_nanos(1_000_000_000),
             };

@@ -17,7 +17,7 @@ use headtime_disk::profile::{LayoutSpec, MapPart, MapRemap, MapSpec, Skew, Spare
 use std::collections::BTreeSet;
 
 /// Number of extents elsewhere after which a track may still go on: as many as real tracks have bad sectors.
-const DETOUR: usize = 16;
+const DETOUR_EXTENTS_MAX: usize = 16;
 
 struct Zone {
     cylinders: [u32; 2],
@@ -194,9 +194,9 @@ impl Home {
     }
 }
 
-/// Number of sectors on the track of the first extent ahead, among the next [`DETOUR`] extents.
+/// Number of sectors on the track of the first extent ahead, among the next [`DETOUR_EXTENTS_MAX`] extents.
 fn sectors_near(ahead: &[Extent]) -> u32 {
-    let near = ahead.iter().take(DETOUR);
+    let near = ahead.iter().take(DETOUR_EXTENTS_MAX);
     let here = near.filter(|extent| extent.track == ahead[0].track);
     here.map(|extent| extent.len).sum()
 }
@@ -261,7 +261,7 @@ impl Builder<'_> {
     /// Moves the sectors that were due next on a track, if the extents ahead hold them. Returns the number of these
     /// extents.
     fn move_from(&mut self, home: &mut Home, ahead: &[Extent]) -> Result<usize, ImportError> {
-        let mut near = ahead.iter().take(DETOUR);
+        let mut near = ahead.iter().take(DETOUR_EXTENTS_MAX);
         let back = near.position(|extent| home.goes_on_with(extent));
         let (moved, until) = match back {
             Some(moved) => (moved, ahead[moved].slot),
@@ -286,7 +286,7 @@ impl Builder<'_> {
     /// and has more sectors than they have.
     fn moved_in_front(&self, ahead: &[Extent]) -> usize {
         let mut places = 0;
-        for (moved, extent) in ahead.iter().take(DETOUR).enumerate() {
+        for (moved, extent) in ahead.iter().take(DETOUR_EXTENTS_MAX).enumerate() {
             let (before, rest) = ahead.split_at(moved);
             if moved > 0
                 && extent.slot == places

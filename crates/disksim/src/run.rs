@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Files may name files that name files; real ones go two deep.
-const DEEPEST: usize = 8;
+const FILES_DEEP_MAX: usize = 8;
 /// Largest number of files that may be named in all, since a file that is named twice at each depth multiplies. Real
 /// runs name four.
 const MOST_FILES: usize = 100;
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         ImportError::Syntax {
             file: file.to_string(),
             line,
-            message: format!("files that name files more than {DEEPEST} deep"),
+            message: format!("files that name files more than {FILES_DEEP_MAX} deep"),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
             match item {
                 Item::Block(block) => self.add(block),
                 Item::Source(name, line) => {
-                    if depth == DEEPEST {
+                    if depth == FILES_DEEP_MAX {
                         return Err(Run::too_deep(file, line));
                     }
                     let text = self.read(&name, file, line)?;
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         depth: usize,
     ) -> Result<Vec<Entry>, ImportError> {
         // The depth also counts blocks and lists. No real file nests this deep.
-        if depth >= DEEPEST {
+        if depth >= FILES_DEEP_MAX {
             return Err(Run::too_deep(named_in, line));
         }
         let text = self.read(name, named_in, line)?;

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Blocks, lists and trees may be nested this deep; real ones are four deep.
-const DEEPEST: usize = 32;
+const NESTING_MAX: usize = 32;
 /// Instances that a file may make by ranges, since a few letters stand for many.
 const MOST_INSTANCES: u32 = 10_000;
 
@@ -346,10 +346,10 @@ impl Parser {
     }
 
     fn shallow(&self, depth: usize) -> Result<(), ImportError> {
-        if depth < DEEPEST {
+        if depth < NESTING_MAX {
             Ok(())
         } else {
-            Err(self.error(self.line(), format!("nested more than {DEEPEST} deep")))
+            Err(self.error(self.line(), format!("nested more than {NESTING_MAX} deep")))
         }
     }
 

@@ -7,9 +7,9 @@ use crate::syntax::{Block, Entry, Value};
 use headtime_disk::profile::{LayoutSpec, MapPart, MapRemap, MapSpec, SpareTrack, Strip};
 
 /// More places than any disk has.
-const MOST: i64 = 1 << 48;
+const PLACES_MAX: i64 = 1 << 48;
 /// Largest step in cylinders, up or down.
-const FARTHEST: i64 = 1 << 24;
+const CYLINDER_STEP_MAX: i64 = 1 << 24;
 
 /// A track pattern: the first slot that holds a sector, the last one, and all there are.
 #[derive(Clone, Copy)]
@@ -53,8 +53,8 @@ pub(crate) fn layout(block: &Block, found: &mut Findings) -> Result<LayoutSpec, 
             return Err(pair[0].error("Slips", "should be pairs of a place and a number of places"));
         };
         let (place, count) = (
-            place.count("Slips", MOST as u64)?,
-            count.count("Slips", MOST as u64)?,
+            place.count("Slips", PLACES_MAX as u64)?,
+            count.count("Slips", PLACES_MAX as u64)?,
         );
         if count > 0 {
             map.slips.push((place, count));
@@ -68,9 +68,9 @@ pub(crate) fn layout(block: &Block, found: &mut Findings) -> Result<LayoutSpec, 
             return Err(six[0].error("Remaps", message));
         };
         let remap = MapRemap {
-            address: address.count("Remaps", MOST as u64)?,
+            address: address.count("Remaps", PLACES_MAX as u64)?,
             count: count.integer("Remaps", 1, 65_535)? as u32,
-            cylinder: cylinder.integer("Remaps", 0, FARTHEST - 1)? as u32,
+            cylinder: cylinder.integer("Remaps", 0, CYLINDER_STEP_MAX - 1)? as u32,
             head: head.integer("Remaps", 0, 254)? as u16,
             slot: slot.integer("Remaps", 0, 65_534)? as u32,
         };
@@ -119,10 +119,10 @@ fn group(lists: usize, items: &[Entry], patterns: &[Pattern]) -> Result<Vec<Stri
             return Err(start.error(KEY, FORM));
         };
         let [lbn, cyl, off, len, cyllen, alen, runlen, cylrunlen] = common;
-        let first = lbn.count(KEY, MOST as u64)?;
-        let places = len.integer(KEY, 1, MOST)? as u64;
-        let step = cyllen.integer(KEY, -FARTHEST, FARTHEST)?;
-        let inward = cylrunlen.integer(KEY, -FARTHEST, FARTHEST)? >= 0;
+        let first = lbn.count(KEY, PLACES_MAX as u64)?;
+        let places = len.integer(KEY, 1, PLACES_MAX)? as u64;
+        let step = cyllen.integer(KEY, -CYLINDER_STEP_MAX, CYLINDER_STEP_MAX)?;
+        let inward = cylrunlen.integer(KEY, -CYLINDER_STEP_MAX, CYLINDER_STEP_MAX)? >= 0;
         let turns = |entry: &Entry| {
             let turns = entry.number(KEY, -65_535.0, 65_535.0)?;
             Ok::<_, ImportError>(turns - libm::floor(turns))
@@ -152,12 +152,12 @@ fn group(lists: usize, items: &[Entry], patterns: &[Pattern]) -> Result<Vec<Stri
             _ => return Err(start.error(KEY, FORM)),
         };
         let strip = Strip {
-            cylinder: cyl.integer(KEY, -FARTHEST, FARTHEST)? as i32,
+            cylinder: cyl.integer(KEY, -CYLINDER_STEP_MAX, CYLINDER_STEP_MAX)? as i32,
             step: (if inward { step } else { -step }) as i32,
             offset: turns(off)?,
             skew: turns(alen)?,
             places,
-            run: runlen.integer(KEY, 1, MOST)? as u64,
+            run: runlen.integer(KEY, 1, PLACES_MAX)? as u64,
             of,
         };
         strips.push((first, start, strip));

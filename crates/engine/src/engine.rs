@@ -298,7 +298,7 @@ impl<S: Scheduler> Engine<S> {
                 GateOrder::Assign { .. } => self.lanes_by_gate(),
                 _ => Vec::new(),
             };
-            self.gate.told(now, order);
+            self.gate.obey(now, order);
             self.account.changed();
             self.reassign(now, before);
         }

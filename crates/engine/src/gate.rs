@@ -250,7 +250,7 @@ pub trait Gate: core::fmt::Debug {
     }
 
     /// Gives the gate an order. A gate ignores orders of a kind that it does not know.
-    fn told(&mut self, _now: Time, _order: &GateOrder) {}
+    fn obey(&mut self, _now: Time, _order: &GateOrder) {}
 
     /// Calls `tell` with each order that is in force, so that a new gate can obey these orders. Called when the gate is
     /// swapped.
@@ -350,7 +350,7 @@ impl Gate for FixedDepth {
         self.taken -= 1;
     }
 
-    fn told(&mut self, _: Time, order: &GateOrder) {
+    fn obey(&mut self, _: Time, order: &GateOrder) {
         if let GateOrder::Depth(depth) = order {
             self.depth = self.most.min(*depth);
         }
@@ -428,8 +428,8 @@ impl Gate for AnyGate {
         either!(self, gate => gate.starved(nth))
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
-        either!(self, gate => gate.told(now, order));
+    fn obey(&mut self, now: Time, order: &GateOrder) {
+        either!(self, gate => gate.obey(now, order));
     }
 
     fn in_force(&self, tell: &mut dyn FnMut(&GateOrder)) {

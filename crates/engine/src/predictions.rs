@@ -4,10 +4,10 @@ use headtime_sched::{Predicting, Surprise};
 use headtime_units::Nanos;
 
 /// Step of the error histogram, in nanoseconds.
-const STEP: i64 = 10_000;
+const ERROR_STEP_NS: i64 = 10_000;
 
 /// Largest error of the histogram in steps, 20 ms. Larger errors count with it.
-const MOST: i64 = 2_000;
+const ERROR_STEPS_MAX: i64 = 2_000;
 
 /// Observed head times minus predicted ones, of one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl core::ops::AddAssign for PredictionCounts {
 impl Default for Predictions {
     fn default() -> Predictions {
         Predictions {
-            errors: vec![0; 2 * MOST as usize + 1],
+            errors: vec![0; 2 * ERROR_STEPS_MAX as usize + 1],
             counts: PredictionCounts::default(),
             surprised: false,
         }
@@ -91,8 +91,9 @@ impl Predictions {
     pub(crate) fn add(&mut self, predicting: &Predicting) {
         let counts = &mut self.counts;
         counts.commands += 1;
-        let step = (predicting.error() + STEP / 2).div_euclid(STEP);
-        self.errors[(step.clamp(-MOST, MOST) + MOST) as usize] += 1;
+        let step = (predicting.error() + ERROR_STEP_NS / 2).div_euclid(ERROR_STEP_NS);
+        self.errors[(step.clamp(-ERROR_STEPS_MAX, ERROR_STEPS_MAX) + ERROR_STEPS_MAX) as usize] +=
+            1;
         counts.after_surprise += u64::from(self.surprised);
         let surprise = match predicting.surprise {
             Surprise::None => None,
@@ -118,15 +119,17 @@ impl Predictions {
 
     /// Returns the number of commands that ended within `most` of the prediction, to 10 us.
     pub fn within(&self, most: Nanos) -> u64 {
-        let steps = (most.as_nanos() as i64 / STEP).min(MOST);
-        let from = (MOST - steps) as usize;
-        self.errors[from..=(MOST + steps) as usize].iter().sum()
+        let steps = (most.as_nanos() as i64 / ERROR_STEP_NS).min(ERROR_STEPS_MAX);
+        let from = (ERROR_STEPS_MAX - steps) as usize;
+        self.errors[from..=(ERROR_STEPS_MAX + steps) as usize]
+            .iter()
+            .sum()
     }
 
     /// Returns errors in nanoseconds, to 10 us and ascending, each with the number of commands. Errors without a
     /// command are left out.
     pub fn errors(&self) -> impl Iterator<Item = (i64, u64)> {
-        let steps = (-MOST..=MOST).zip(self.errors.iter().copied());
-        steps.filter_map(|(step, count)| (count > 0).then_some((step * STEP, count)))
+        let steps = (-ERROR_STEPS_MAX..=ERROR_STEPS_MAX).zip(self.errors.iter().copied());
+        steps.filter_map(|(step, count)| (count > 0).then_some((step * ERROR_STEP_NS, count)))
     }
 }

@@ -7,12 +7,12 @@ use headtime_units::{Angle, Nanos};
 pub(super) struct Arcs(u16);
 
 /// Number of bits of an angle, in 2^64ths of a turn, that count within an arc.
-const WITHIN: u32 = u64::BITS - 4;
+const ARC_BITS: u32 = u64::BITS - 4;
 /// An arc in 2^64ths of a turn.
-const ARC: u64 = 1 << WITHIN;
+const ARC: u64 = 1 << ARC_BITS;
 
 /// Greatest rounding error of angles and times together.
-const ROUNDED: Nanos = Nanos::from_nanos(8);
+const ROUNDING_MAX: Nanos = Nanos::from_nanos(8);
 
 impl Arcs {
     /// All arcs of a turn.
@@ -29,21 +29,21 @@ impl Arcs {
 
     /// Returns the arc of an angle in 2^64ths of a turn, and the distance to the next arc.
     pub(super) fn at(angle: u64) -> (Arcs, u64) {
-        (Arcs(1 << (angle >> WITHIN)), ARC - angle % ARC)
+        (Arcs(1 << (angle >> ARC_BITS)), ARC - angle % ARC)
     }
 
     /// Returns the arcs that pass, in whole or in part, during `span` from an angle on. The platter turns by `per_nano` 2^64ths of a turn
     /// in a nanosecond.
     pub(super) fn passing(from: Angle, span: Nanos, per_nano: u64) -> Arcs {
-        let rounded = ROUNDED.as_nanos() * per_nano;
+        let rounded = ROUNDING_MAX.as_nanos() * per_nano;
         let first = (u64::from(from.to_bits()) << 32).wrapping_sub(rounded);
         let turned = u128::from(span.as_nanos()) * u128::from(per_nano) + 2 * u128::from(rounded);
         if turned >= u128::from(u64::MAX - ARC) {
             return Arcs::ALL;
         }
         let last = first.wrapping_add(turned as u64);
-        let more = ((last >> WITHIN).wrapping_sub(first >> WITHIN) % 16) as u32;
-        Arcs((u16::MAX >> (15 - more)).rotate_left((first >> WITHIN) as u32))
+        let more = ((last >> ARC_BITS).wrapping_sub(first >> ARC_BITS) % 16) as u32;
+        Arcs((u16::MAX >> (15 - more)).rotate_left((first >> ARC_BITS) as u32))
     }
 
     /// Returns the number of arcs.

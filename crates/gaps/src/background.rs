@@ -82,8 +82,8 @@ impl<P: Passing + Clone + 'static> Background for Freeblock<P> {
         let at = self.in_flight.iter().position(|asked| asked.id == done.id);
         let picked = self.in_flight.swap_remove(at.expect("it was asked for"));
         match picked.join {
-            Join::Before | Join::With => self.kept.picked(now, done),
-            Join::Outright | Join::Alone | Join::Queued => self.kept.passed(now, done),
+            Join::Before | Join::With => self.accounts.picked(now, done),
+            Join::Outright | Join::Alone | Join::Queued => self.accounts.passed(now, done),
         }
         let Picked {
             blocks,

@@ -28,7 +28,7 @@ pub(super) struct Surprises {
 
 impl Surprises {
     /// Least number of reads on which a verdict is based.
-    const FEW: u32 = 16;
+    const READS_MIN: u32 = 16;
 
     pub fn add(&mut self, surprised: bool) {
         self.last = self.last << 1 | u64::from(surprised);
@@ -45,7 +45,7 @@ impl Surprises {
     /// Returns true if more than an eighth of the last 64 reads were surprises. With random requests one to three of a hundred are (section
     /// 5.2, Figure 7).
     pub fn are_many(&self) -> bool {
-        self.seen >= Self::FEW && self.last.count_ones() * 8 > self.seen
+        self.seen >= Self::READS_MIN && self.last.count_ones() * 8 > self.seen
     }
 }
 
@@ -54,13 +54,13 @@ impl Surprises {
 ///
 /// Gap reads are rationed, so that no more than one of [`Destaging::ONE_OF`] clients' reads follows both a destage and a gap read.
 ///
-/// Invariants: `many` is the number of bits in `last`; `credit` is at most [`Destaging::CREDIT`].
+/// Invariants: `many` is the number of bits in `last`; `credit` is at most [`Destaging::CREDIT_MAX`].
 #[derive(Clone, Debug)]
 pub(super) struct Destaging {
     /// A bit for each read, set if the drive destaged before the read.
-    last: [u64; Destaging::READS / 64],
+    last: [u64; Destaging::READS_REMEMBERED / 64],
     next: usize,
-    /// Reads that were noted, at most [`Destaging::READS`].
+    /// Reads that were noted, at most [`Destaging::READS_REMEMBERED`].
     seen: usize,
     many: usize,
     /// True if the drive destaged before a gap read whose request is not done.
@@ -72,32 +72,32 @@ pub(super) struct Destaging {
 impl Default for Destaging {
     fn default() -> Destaging {
         Destaging {
-            last: [0; Destaging::READS / 64],
+            last: [0; Destaging::READS_REMEMBERED / 64],
             next: 0,
             seen: 0,
             many: 0,
             before_pick: false,
-            credit: Destaging::CREDIT,
+            credit: Destaging::CREDIT_MAX,
         }
     }
 }
 
 impl Destaging {
     /// Reads of the medium that are remembered.
-    const READS: usize = 1024;
+    const READS_REMEMBERED: usize = 1024;
     /// One of this number of clients' reads may follow both a destage and a gap read. This costs clients a hundredth of their rate.
     const ONE_OF: usize = 50;
     /// If more than one of this number of clients' reads follows a destage, there are no gap reads at all. A gap read makes such a drive
     /// destage at other times, and costs more than its arm movement.
-    const OFTEN: usize = 8;
+    const DESTAGED_READS_PART: usize = 8;
     /// Most credit: enough for a gap read at any share of destages.
-    const CREDIT: usize = Destaging::READS * Destaging::ONE_OF;
+    const CREDIT_MAX: usize = Destaging::READS_REMEMBERED * Destaging::ONE_OF;
 
     /// Notes a client's read, and whether the drive destaged before the read. `None` if the read does not show that. A destage before the
     /// read's gap read counts for the read.
     pub fn add(&mut self, wrote: Option<bool>) {
         let before_pick = std::mem::take(&mut self.before_pick);
-        self.credit = (self.credit + self.looked_at()).min(Self::CREDIT);
+        self.credit = (self.credit + self.looked_at()).min(Self::CREDIT_MAX);
         let Some(wrote) = wrote.map(|wrote| wrote || before_pick) else {
             return;
         };
@@ -108,8 +108,8 @@ impl Destaging {
             false => self.last[word] &= !bit,
         }
         self.many += usize::from(wrote);
-        self.next = (self.next + 1) % Self::READS;
-        self.seen = (self.seen + 1).min(Self::READS);
+        self.next = (self.next + 1) % Self::READS_REMEMBERED;
+        self.seen = (self.seen + 1).min(Self::READS_REMEMBERED);
     }
 
     /// Notes that the drive destaged before a gap read.
@@ -134,7 +134,7 @@ impl Destaging {
 
     /// Returns true if there is credit for a gap read, and the drive does not destage before more than an eighth of the reads.
     pub fn allows(&self) -> bool {
-        let is_often = self.many * Self::OFTEN > self.looked_at();
+        let is_often = self.many * Self::DESTAGED_READS_PART > self.looked_at();
         !is_often && self.price() <= self.credit
     }
 

@@ -3,7 +3,7 @@
 //! While the head waits for a client's sector, many drives cache the sectors that pass in front. A gap read takes that wait, and a place in
 //! the buffer. Clients that soon ask for near sectors lose hits. Each lost hit is an access of the arm.
 //!
-//! Two [accounts](super::kept) follow the buffer: the first with gap reads, the second without. A read is a *lost* hit if the second
+//! Two [accounts](super::buffer_accounts) follow the buffer: the first with gap reads, the second without. A read is a *lost* hit if the second
 //! account alone serves the read and the medium served it. A read is a *won* hit if the first account alone serves the read and the buffer
 //! served it.
 //!
@@ -19,17 +19,18 @@ use headtime_sched::{Op, Surprise};
 use headtime_units::{Extent, Lba, Nanos, Time};
 
 /// Least number of lost hits that suspends gap reads. Fewer may be chance.
-const FEW: u32 = 2;
+const LOST_HITS_MIN: u32 = 2;
 
-/// Gap reads are suspended while more than one of this number of reads is a lost hit.
-const MOST: u32 = 64;
+/// Gap reads are suspended while more than one of this number of reads is a lost hit. With this limit clients lose about 1 % under
+/// `sptf` and `deadline` (`docs/design/2026-11-23-freeblock.md`).
+const LOST_HITS_PART: u32 = 64;
 
 /// Reads over which lost hits are counted. A suspension lasts at least for this number of reads, or for four times this number of requests
 /// of any kind.
-const LAST: u32 = 256;
+const READS_COUNTED: u32 = 256;
 
 /// Most clients' reads on the way that are noted. With more, the oldest is forgotten.
-const ON_THE_WAY: usize = 8;
+const COMING_MAX: usize = 8;
 
 /// A client's read that goes to the drive.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +42,13 @@ pub(super) struct Coming {
     /// Predicted wait of the head for the read if no gap read takes the wait; `None` without a prediction.
     pub waits: Option<Nanos>,
     /// True if a gap read precedes this read in the drive, or would precede it while gap reads are suspended.
-    pub is_behind: bool,
+    pub has_gap_read_ahead: bool,
     /// True if a gap read, in a command of its own or not, takes the wait, or would take the wait while gap reads are suspended.
     pub is_taken: bool,
     /// True if the buffer would serve this read had no gap been used.
-    pub would: bool,
+    pub hit_without_gaps: bool,
     /// True if the buffer model, with gap reads, still expects a hit.
-    pub does: bool,
+    pub hit_expected: bool,
     /// The gap read, or gap write, that was held back.
     pub held: Option<(Op, Extent)>,
     /// True if gap reads were suspended when this read went to the drive.
@@ -61,7 +62,7 @@ pub(super) struct Guard {
     rests: bool,
     /// Clients' requests that ended since the last suspension started or ended.
     done: u32,
-    /// Reads that were judged, and the number of lost hits among these reads. Both are halved once [`LAST`] reads were judged.
+    /// Reads that were judged, and the number of lost hits among these reads. Both are halved once [`READS_COUNTED`] reads were judged.
     seen: u32,
     lost: u32,
 }
@@ -70,7 +71,7 @@ impl Guard {
     /// Returns a guard that has seen no reads.
     pub fn new() -> Guard {
         Guard {
-            coming: Vec::with_capacity(ON_THE_WAY),
+            coming: Vec::with_capacity(COMING_MAX),
             rests: false,
             done: 0,
             seen: 0,
@@ -90,8 +91,8 @@ impl Guard {
     }
 
     /// Notes a client's read that goes to the drive.
-    pub fn comes(&mut self, coming: Coming) {
-        if self.coming.len() == ON_THE_WAY {
+    pub fn note_read(&mut self, coming: Coming) {
+        if self.coming.len() == COMING_MAX {
             self.coming.remove(0);
         }
         self.coming.push(coming);
@@ -113,7 +114,7 @@ impl Guard {
         }
         let is_hit = surprise == Surprise::Hit;
         self.seen += 1;
-        match (coming.would, coming.does) {
+        match (coming.hit_without_gaps, coming.hit_expected) {
             (true, false) => self.lost += u32::from(is_hit == self.rests),
             (false, true) if is_hit && !self.rests => self.lost = self.lost.saturating_sub(1),
             _ => {}
@@ -123,14 +124,14 @@ impl Guard {
     /// Starts or ends a suspension if the counts ask for a change. Returns true if the state changed.
     pub fn decide(&mut self) -> bool {
         let before = self.rests;
-        let is_many = self.lost * MOST > self.seen;
-        let is_enough = self.seen >= LAST || self.done >= 4 * LAST;
+        let is_many = self.lost * LOST_HITS_PART > self.seen;
+        let is_enough = self.seen >= READS_COUNTED || self.done >= 4 * READS_COUNTED;
         match self.rests {
             true if is_enough && !is_many => self.turn(),
-            false if is_many && self.lost >= FEW => self.turn(),
+            false if is_many && self.lost >= LOST_HITS_MIN => self.turn(),
             _ => {}
         }
-        if self.seen >= LAST {
+        if self.seen >= READS_COUNTED {
             self.seen /= 2;
             self.lost /= 2;
         }
@@ -148,17 +149,23 @@ mod tests {
     use super::*;
 
     /// Judges a number of reads like this one.
-    fn judge(guard: &mut Guard, times: u32, would: bool, does: bool, surprise: Surprise) {
+    fn judge(
+        guard: &mut Guard,
+        times: u32,
+        hit_without_gaps: bool,
+        hit_expected: bool,
+        surprise: Surprise,
+    ) {
         for _ in 0..times {
             let coming = Coming {
                 id: 0,
                 arrival: Time::ZERO,
                 front: Lba::ZERO,
                 waits: None,
-                is_behind: false,
+                has_gap_read_ahead: false,
                 is_taken: false,
-                would,
-                does,
+                hit_without_gaps,
+                hit_expected,
                 held: None,
                 rests: guard.rests,
             };
@@ -171,7 +178,7 @@ mod tests {
     /// Returns a guard that suspends gap reads.
     fn at_rest() -> Guard {
         let mut guard = Guard::new();
-        judge(&mut guard, FEW, true, false, Surprise::None);
+        judge(&mut guard, LOST_HITS_MIN, true, false, Surprise::None);
         assert!(guard.rests);
         guard
     }
@@ -179,7 +186,7 @@ mod tests {
     #[test]
     fn a_rest_ends_when_enough_reads_have_nothing_to_lose() {
         let mut guard = at_rest();
-        judge(&mut guard, LAST - 1, false, false, Surprise::None);
+        judge(&mut guard, READS_COUNTED - 1, false, false, Surprise::None);
         assert!(guard.rests);
         judge(&mut guard, 1, false, false, Surprise::None);
         assert!(!guard.rests);
@@ -193,14 +200,14 @@ mod tests {
             arrival: Time::ZERO,
             front: Lba::ZERO,
             waits: None,
-            is_behind: false,
+            has_gap_read_ahead: false,
             is_taken: false,
-            would: true,
-            does: false,
+            hit_without_gaps: true,
+            hit_expected: false,
             held: None,
             rests: false,
         };
-        judge(&mut guard, FEW, true, false, Surprise::None);
+        judge(&mut guard, LOST_HITS_MIN, true, false, Surprise::None);
         assert!(guard.rests);
         for _ in 0..100 {
             guard.count(&before, Surprise::Hit);
@@ -211,7 +218,7 @@ mod tests {
     #[test]
     fn clients_who_only_write_have_nothing_to_lose() {
         let mut guard = at_rest();
-        for nth in 1..=4 * LAST {
+        for nth in 1..=4 * READS_COUNTED {
             assert!(guard.rests, "{nth}");
             guard.done += 1;
             guard.decide();
@@ -222,7 +229,7 @@ mod tests {
     #[test]
     fn hits_that_would_be_lost_keep_gaps_at_rest_until_there_are_none() {
         let mut guard = at_rest();
-        judge(&mut guard, 10 * LAST, true, false, Surprise::Hit);
+        judge(&mut guard, 10 * READS_COUNTED, true, false, Surprise::Hit);
         assert!(guard.rests);
         // The buffer has half of these reads anyway. The other half are not in the buffer in fact.
         let mut others = 0;
@@ -230,13 +237,16 @@ mod tests {
             judge(&mut guard, 1, true, others % 2 == 0, Surprise::None);
             others += 1;
         }
-        assert!((2 * LAST..8 * LAST).contains(&others), "{others}");
+        assert!(
+            (2 * READS_COUNTED..8 * READS_COUNTED).contains(&others),
+            "{others}"
+        );
     }
 
     #[test]
     fn a_few_lost_hits_are_enough_and_those_that_are_brought_count_against_them() {
         let mut guard = Guard::new();
-        judge(&mut guard, FEW - 1, true, false, Surprise::None);
+        judge(&mut guard, LOST_HITS_MIN - 1, true, false, Surprise::None);
         assert!(!guard.rests);
         judge(&mut guard, 1, true, false, Surprise::None);
         assert!(guard.rests);

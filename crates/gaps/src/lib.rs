@@ -14,28 +14,28 @@ mod arcs;
 mod background;
 mod bits;
 mod buffer;
+mod buffer_accounts;
+mod failure_pause;
 mod guard;
-mod kept;
 mod on_tracks;
 mod options;
 mod parts;
 mod promise;
 mod promised;
-mod rests;
 mod search;
 mod stats;
 mod unwritten;
 mod wanted;
 
+use buffer_accounts::BufferAccounts;
+pub use failure_pause::FailurePause;
 use headtime_engine::{Approach, Arrival, Engine, Finished, Join, Lane, RequestId};
 use headtime_sched::{Class, Flags, Op, Origin, Passing};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
-use kept::Kept;
 pub use options::{Demand, DriveQueue, FreeblockOptions, Hits, Idle, Limits, Prefer};
 use parts::Parts;
 use promise::Promise;
 pub use promise::{ClientWaits, Outlook, Promised, Verdict};
-pub use rests::Rests;
 pub use search::{Gap, Pick, Search};
 pub use stats::{FreeblockStats, Obstacle, Steps};
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ pub struct Freeblock<P: Passing> {
     target: Option<(RequestId, Time, u32, bool)>,
     in_flight: Vec<Picked>,
     /// Model of the drive's buffer.
-    kept: Kept,
+    accounts: BufferAccounts,
     /// True if the drive's queue, without a limit for this scan, is too deep for gap reads.
     is_deep: bool,
     /// Time at which a client's request last ended.
@@ -168,7 +168,7 @@ impl<P: Passing> Freeblock<P> {
             wanted,
             parts: Parts::of(options.block.get()),
             turn,
-            kept: Kept::new(&model, &options),
+            accounts: BufferAccounts::new(&model, &options),
             is_deep: false,
             model,
             options,
@@ -344,7 +344,7 @@ impl<P: Passing> Freeblock<P> {
         if let Some(promise) = self.promise.as_mut().filter(|_| reads) {
             promise.seen(now, done);
         }
-        self.kept.noticed(now, done);
+        self.accounts.noticed(now, done);
     }
 
     /// Notes the end of a request of which nothing else is known. The request's blocks do not count as read.
@@ -446,9 +446,9 @@ impl<P: Passing> Freeblock<P> {
         }
         let behind = approach.head.op.is_some_and(Op::is_read);
         let behind = behind.then_some(approach.head.lba);
-        let is_hit = request.op.is_read() && self.kept.may_serve(now, request.extent, behind);
+        let is_hit = request.op.is_read() && self.accounts.may_serve(now, request.extent, behind);
         // The ration is charged once for each request, with its first gap read.
-        let is_allowed = picks > 0 || !self.options.hits.counts() || self.kept.allows();
+        let is_allowed = picks > 0 || !self.options.hits.counts() || self.accounts.allows();
         let obstacle = match () {
             () if is_hit => Some(Obstacle::Hit),
             // If the drive has more commands, its order of a gap read, the request and the others is unknown.
@@ -459,18 +459,19 @@ impl<P: Passing> Freeblock<P> {
         };
         let searches = obstacle.is_none();
         let whose = (id, request.arrival);
-        let notes = self.kept.notes(id, request.arrival, request.op);
-        let begun = (searches || notes && self.kept.needs_waits()).then(|| {
+        let notes = self.accounts.is_unnoted(id, request.arrival, request.op);
+        let begun = (searches || notes && self.accounts.needs_waits()).then(|| {
             let gap = self.gap(now, approach, request.op, request.extent);
             (gap, gap.begins(&self.model))
         });
         if notes {
-            let waits = begun.filter(|_| self.kept.needs_waits());
+            let waits = begun.filter(|_| self.accounts.needs_waits());
             let waits = waits.map(|(_, (place, predicted))| {
                 let track = self.model.addresses(self.model.track(place));
                 (predicted.rotation, track, self.turn)
             });
-            self.kept.comes(now, whose, request.extent, is_hit, waits);
+            self.accounts
+                .note_read(now, whose, request.extent, is_hit, waits);
         }
         self.target = Some((id, request.arrival, u32::MAX, false));
         let Some((gap, begins)) = begun.filter(|_| searches) else {
@@ -502,14 +503,14 @@ impl<P: Passing> Freeblock<P> {
             engine.may_join(&asked, lane, pick.join)
         });
         let flags = pick.as_ref().map(flags);
-        if self.kept.holds(whose, self.op, pick.as_ref()) {
+        if self.accounts.holds_back(whose, self.op, pick.as_ref()) {
             self.stats.suspended[Obstacle::LostHits as usize] += u64::from(picks == 0);
             return None;
         }
         self.stats.gaps += u64::from(picks == 0);
         let (pick, flags) = (pick?, flags?);
         if picks == 0 {
-            self.kept.pay();
+            self.accounts.pay();
         }
         let picks = picks + u32::from(!rest);
         self.target = Some((id, request.arrival, picks, pick.more));
@@ -518,17 +519,17 @@ impl<P: Passing> Freeblock<P> {
 
     /// Returns true if gap reads are suspended because predictions fail.
     pub fn fails(&self) -> bool {
-        self.options.hits.counts() && self.kept.surprises()
+        self.options.hits.counts() && self.accounts.surprises()
     }
 
     /// Returns true if gap reads are rationed, since the drive often destages between a gap read and its request.
     pub fn is_rationed(&self) -> bool {
-        self.options.hits.counts() && self.kept.rations()
+        self.options.hits.counts() && self.accounts.rations()
     }
 
     /// Returns true if gap reads are suspended because they would cost clients hits of the drive's buffer.
     pub fn is_costly(&self) -> bool {
-        self.kept.rests()
+        self.accounts.rests()
     }
 
     /// Returns true if gap reads are suspended because the drive gets too many commands at a time.

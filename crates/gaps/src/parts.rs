@@ -3,7 +3,7 @@
 use headtime_units::Extent;
 
 /// Number of places for partly read blocks; a mebibyte in all. If two blocks share a place, the newer block has the place.
-const PLACES: usize = 1 << 16;
+const PLACES_MAX: usize = 1 << 16;
 
 /// A block of which clients have read some pieces.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +66,7 @@ impl Parts {
             return false;
         }
         if self.places.is_empty() {
-            self.places = vec![PartRead::default(); PLACES];
+            self.places = vec![PartRead::default(); PLACES_MAX];
         }
         let place = &mut self.places[place(number)];
         if place.block != number {
@@ -88,7 +88,7 @@ impl Parts {
         if self.places.is_empty() {
             return;
         }
-        if blocks.end - blocks.start < PLACES as u64 {
+        if blocks.end - blocks.start < PLACES_MAX as u64 {
             for number in blocks {
                 let place = &mut self.places[place(number)];
                 if place.block == number {
@@ -177,7 +177,7 @@ mod tests {
         }
         let read = |number: &u64| parts.read(*number, 8, Extent::at(number * 8 + 4, 4));
         let kept = (0..1_000_000).rev().filter(read).count();
-        assert!((60_000..=PLACES).contains(&kept), "{kept}");
+        assert!((60_000..=PLACES_MAX).contains(&kept), "{kept}");
         parts.forget(0..1_000_000);
         assert!((0..1_000_000).all(|number| !parts.read(number, 8, Extent::at(number * 8, 4))));
     }

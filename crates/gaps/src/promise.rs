@@ -7,28 +7,28 @@
 mod latencies;
 mod queue;
 mod rates;
-mod said;
 mod shadow;
 mod spec;
+mod verdicts;
 
 use headtime_engine::{Finished, Outcome};
 use headtime_sched::{Class, Origin};
 use headtime_units::{Nanos, Sectors, Time};
 pub(super) use queue::QueueLength;
-use queue::{AGREE, Queue};
+use queue::{CHECKS_IN_ROW, Queue};
 pub(super) use rates::Blocks;
 use rates::{Rates, Sums};
 use shadow::Shadow;
 pub use spec::{ClientWaits, Outlook, Promised, Verdict};
 
 /// Number of checks in the promised time, and the least and greatest time between two checks.
-const LOOKS: u64 = 10_000;
-const LOOK: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(60));
+const CHECKS: u64 = 10_000;
+const CHECK_PERIOD: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_secs(60));
 /// The controller only measures in this part of the promised time, and for a quarter of an hour at most.
-const LEARNS: u64 = 100;
-const LEARNS_MOST: Nanos = Nanos::from_secs(900);
+const LEARNING_PART: u64 = 100;
+const LEARNING_MAX: Nanos = Nanos::from_secs(900);
 /// The pace aims at an earlier date, by this share of the promised time.
-const RESERVE: f64 = 0.03;
+const RESERVE_SHARE: f64 = 0.03;
 /// Rates are means over this share of the time left, and over one cycle of the load at most.
 const MEAN_OVER: f64 = 0.1;
 /// Largest share of the drive's time that the scan takes from clients.
@@ -38,24 +38,24 @@ const REACH_LEAST: f64 = 0.25;
 /// Most units before one request.
 const UNITS_MOST: f64 = 4.0;
 /// Assumed seconds of the first unit, and the number of reads over which the time of a unit is averaged.
-const UNIT: (f64, f64) = (0.1, 64.0);
+const UNIT_TIME: (f64, f64) = (0.1, 64.0);
 /// Number of reads over which the speed is averaged, and the number of reads that an assumed profile counts as. Without a profile, fewer
 /// reads show no speed.
-const READS: (f64, f64) = (512.0, 16.0);
+const SPEED_READS: (f64, f64) = (512.0, 16.0);
 /// Least number of requests for a 99th percentile.
 const REQUESTS_LEAST: u64 = 1_000;
 /// Parts of the promised p99. If more than the first part is used, the level sinks. If less than the second part is used, the level rises.
-/// [`STEPS`] has the factors, [`STEP_REQUESTS`] the number of requests between two steps.
-const BOUNDED: (f64, f64) = (0.9, 0.7);
-const STEPS: (f64, f64) = (0.7, 1.1);
+/// [`LEVEL_FACTORS`] has the factors, [`STEP_REQUESTS`] the number of requests between two steps.
+const P99_SHARES: (f64, f64) = (0.9, 0.7);
+const LEVEL_FACTORS: (f64, f64) = (0.7, 1.1);
 const STEP_REQUESTS: u64 = 64;
 /// First level, and least level. Below the first level, fewer gap reads are made.
 const LEVELS: (f64, f64) = (0.1, 1e-3);
 /// In calm times, less than this share of this number of requests takes as long as the p99 without the scan. A hundredth is the expected
 /// share, so calm times leave room.
-const CALM: (f64, f64) = (0.005, 500.0);
+const CALM_REQUESTS: (f64, f64) = (0.005, 500.0);
 /// Time without a client's request after which the use of idle time costs clients nothing.
-const QUIET: Nanos = Nanos::from_secs(1);
+const QUIET_FOR: Nanos = Nanos::from_secs(1);
 
 /// Controller that keeps the promises of a scan.
 ///
@@ -123,11 +123,11 @@ impl Promise {
             rates_from: Time::ZERO,
             looked: Nanos::ZERO,
             speed: drive.map_or(0.0, |(_, speed)| speed),
-            reads: drive.map_or(0.0, |_| READS.1),
+            reads: drive.map_or(0.0, |_| SPEED_READS.1),
             has_gaps: drive.is_some(),
             share: 0.0,
             owed: (0.0, Time::ZERO),
-            unit: UNIT.0,
+            unit: UNIT_TIME.0,
             uses_idle: promised.p99.is_none(),
             uses_gaps: true,
             asked: None,
@@ -195,7 +195,7 @@ impl Promise {
         // No read goes before an urgent request.
         self.sums.yielding += u64::from(done.request.class >= Class::BEST_EFFORT);
         let is_long = now.saturating_since(done.request.arrival) >= self.limit;
-        self.long += (f64::from(u8::from(is_long)) - self.long) / CALM.1;
+        self.long += (f64::from(u8::from(is_long)) - self.long) / CALM_REQUESTS.1;
     }
 
     /// Notes the end of a gap read.
@@ -220,14 +220,14 @@ impl Promise {
             return;
         }
         self.reads += 1.0;
-        let weight = 1.0 / READS.0.min(self.reads);
+        let weight = 1.0 / SPEED_READS.0.min(self.reads);
         let takes = seconds.max(1e-9) / blocks as f64;
         let mean = 1.0 / self.speed.max(1e-9);
         self.speed = 1.0 / (mean + (takes - mean) * weight);
         if !idle {
             let len = done.request.extent.len.get().max(1);
             let unit = seconds * (self.promised.unit.get() as f64 / len as f64).max(1.0);
-            self.unit += (unit - self.unit) / UNIT.1;
+            self.unit += (unit - self.unit) / UNIT_TIME.1;
         }
     }
 
@@ -247,8 +247,8 @@ impl Promise {
     ) {
         let within = self.promised.finish_within;
         let span = within.unwrap_or(self.promised.cycle).as_nanos();
-        let every = Nanos::from_nanos(span / LOOKS);
-        self.next_look = now.saturating_add(every.clamp(LOOK.0, LOOK.1));
+        let every = Nanos::from_nanos(span / CHECKS);
+        self.next_look = now.saturating_add(every.clamp(CHECK_PERIOD.0, CHECK_PERIOD.1));
         self.is_over = false;
         self.sums.blocks = blocks;
         let heard = self.heard.unwrap_or_else(|| self.hear(now));
@@ -260,19 +260,19 @@ impl Promise {
         self.measure(now, is_suspended);
         self.overdue(now);
         // If a part of the promised time had passed before, the controller learns for a shorter time.
-        let learns = span.min(self.due.saturating_since(began).as_nanos()) / LEARNS;
-        let learns = Nanos::from_nanos(learns).min(LEARNS_MOST);
+        let learns = span.min(self.due.saturating_since(began).as_nanos()) / LEARNING_PART;
+        let learns = Nanos::from_nanos(learns).min(LEARNING_MAX);
         self.learns = now < self.rates_from.saturating_add(learns);
         self.step();
         let seconds = self.due.saturating_since(now).as_secs_f64();
         let needs = |seconds: f64| blocks.left as f64 / seconds.max(1e-6) + self.rates.again;
         let pace = within.map_or(f64::INFINITY, |within| {
-            let reserve = within.as_secs_f64() * RESERVE;
+            let reserve = within.as_secs_f64() * RESERVE_SHARE;
             needs(seconds - reserve)
         });
         // A scan that has used up its time reserve is not late yet. A scan that was late stays late until it has half of the reserve back.
         let least = match self.verdict.is_late() {
-            true => needs(seconds * (1.0 - RESERVE / 2.0)),
+            true => needs(seconds * (1.0 - RESERVE_SHARE / 2.0)),
             false => needs(seconds),
         };
         let speed = match blocks.each {
@@ -283,7 +283,7 @@ impl Promise {
         let may = may && within.is_some() && self.promised.p99.is_none();
         let reach = self.rates.reach(self.asked.is_some());
         let brings = self.rates.gaps + self.rates.idle + SHARE_MAX * reach * speed;
-        let learns = self.learns || self.reads < READS.1;
+        let learns = self.learns || self.reads < SPEED_READS.1;
         if self.queue.turns(may, learns, pace, brings) {
             (self.rates, self.rates_from, self.learns) = (Rates::default(), now, true);
         }
@@ -380,17 +380,17 @@ impl Promise {
         }
         (self.stepped, self.limit) = (requests, self.shadow.without.at(0.99));
         let used = self.used();
-        self.binds |= used > BOUNDED.0 && !self.is_calm();
+        self.binds |= used > P99_SHARES.0 && !self.is_calm();
         self.level = match () {
             () if self.is_calm() => self.level,
-            () if used > BOUNDED.0 => (self.level * STEPS.0).max(LEVELS.1),
-            () if used < BOUNDED.1 => (self.level * STEPS.1).min(SHARE_MAX),
+            () if used > P99_SHARES.0 => (self.level * LEVEL_FACTORS.0).max(LEVELS.1),
+            () if used < P99_SHARES.1 => (self.level * LEVEL_FACTORS.1).min(SHARE_MAX),
             () => self.level,
         };
     }
 
     fn is_calm(&self) -> bool {
-        self.limit < Nanos::LONGEST && self.long < CALM.0
+        self.limit < Nanos::LONGEST && self.long < CALM_REQUESTS.0
     }
 
     /// Chooses the kinds of reads until the next check.
@@ -404,7 +404,7 @@ impl Promise {
         let in_gaps = phase(0, (self.level / LEVELS.0).min(1.0));
         let in_idle = phase(1, self.level);
         let asked = self.asked.or(self.began);
-        let is_quiet = asked.is_some_and(|at| now >= at.saturating_add(QUIET));
+        let is_quiet = asked.is_some_and(|at| now >= at.saturating_add(QUIET_FOR));
         let rest = pace * (1.0 - self.in_gaps(pace, 1.0));
         let is_needed = rest > if is_calm { 0.0 } else { self.rates.idle };
         self.uses_gaps = !is_bounded || in_gaps;
@@ -413,7 +413,7 @@ impl Promise {
         self.share = match () {
             () if self.learns => 0.0,
             // A few reads show the speed of a drive without an assumed profile.
-            () if self.reads < READS.1 || pace.is_infinite() => most,
+            () if self.reads < SPEED_READS.1 || pace.is_infinite() => most,
             () => (self.needed(pace, 1.0, speed) / reach.max(REACH_LEAST)).clamp(0.0, most),
         };
         if self.share == 0.0 {

@@ -7,9 +7,9 @@ use headtime_sched::{Class, Flags, Passing};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 
 /// Number of places of a disk at which track lengths are sampled.
-const SAMPLES: u64 = 64;
+const TRACK_SAMPLES: u64 = 64;
 /// Turns for a track and the skew to the next track.
-const SKEWED: f64 = 1.1;
+const TURNS_PER_TRACK: f64 = 1.1;
 
 impl<P: Passing> Freeblock<P> {
     /// As [`Freeblock::keep_promise`], for a new scan.
@@ -42,7 +42,7 @@ impl<P: Passing> Freeblock<P> {
         }
         // A model with one track shows no speed of the drive.
         let drive = (self.wanted.tracks() > 1).then(|| {
-            let tracks = self.mean_track() / block as f64 / SKEWED;
+            let tracks = self.mean_track() / block as f64 / TURNS_PER_TRACK;
             (self.turn, tracks / self.turn.as_secs_f64())
         });
         self.promise = Some(Box::new(Promise::new(promised, drive)));
@@ -51,15 +51,15 @@ impl<P: Passing> Freeblock<P> {
     /// Returns the mean number of sectors of a track over the disk's capacity. The assumed profile may be of a larger drive.
     fn mean_track(&self) -> f64 {
         let capacity = self.wanted.end().get();
-        let sum: u64 = (0..SAMPLES)
+        let sum: u64 = (0..TRACK_SAMPLES)
             .map(|sample| {
                 let at = (u128::from(capacity) * u128::from(2 * sample + 1)
-                    / u128::from(2 * SAMPLES)) as u64;
+                    / u128::from(2 * TRACK_SAMPLES)) as u64;
                 let place = self.model.start(Extent::at(at, 1));
                 self.model.addresses(self.model.track(place)).len.get()
             })
             .sum();
-        (sum as f64 / SAMPLES as f64).max(1.0)
+        (sum as f64 / TRACK_SAMPLES as f64).max(1.0)
     }
 
     /// Drops all promises. Idle time is then used as `idle` says.
@@ -126,7 +126,7 @@ impl<P: Passing> Freeblock<P> {
 
     /// Notes the end of a read that the owner made besides. `idle` is true if the read was made in idle time.
     pub fn finished_besides(&mut self, now: Time, done: &Finished, idle: bool) {
-        self.kept.passed(now, done);
+        self.accounts.passed(now, done);
         if let Some(promise) = &mut self.promise {
             promise.has_read(now, done, idle, 0);
         }
@@ -145,7 +145,8 @@ impl<P: Passing> Freeblock<P> {
         self.lane_before(engine, approach)
     }
 
-    /// As [`Freeblock::outright_lane`], without regard to promises.
+    /// Returns the lane in which a read of the scan may go directly before the staged request. The promises may need the read or not. `None`
+    /// if no lane accepts such a read.
     pub fn lane_before(&self, engine: &Engine, approach: Option<&Approach>) -> Option<Lane> {
         // Without a tracker there is no approach.
         let lane = approach.map(|approach| approach.lane);
@@ -214,7 +215,7 @@ impl<P: Passing> Freeblock<P> {
         let was_narrow = promise.is_narrow();
         promise.look(now, rests, queue, read);
         if promise.is_narrow() && !was_narrow {
-            self.kept.begin_narrow(now);
+            self.accounts.begin_narrow(now);
         }
         true
     }

@@ -13,7 +13,7 @@ use super::arcs::Arcs;
 use super::wanted::{Around, Wanted};
 use super::{Limits, Prefer};
 use headtime_engine::Join;
-use headtime_sched::{Head, Op, Pass, Passing, Predicted};
+use headtime_sched::{HeadAfter, Op, Pass, Passing, Predicted};
 use headtime_units::{Angle, Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug)]
 pub struct Gap<Place> {
     /// The head after all preceding commands.
-    pub source: Head<Place>,
+    pub source: HeadAfter<Place>,
     /// Time at which the drive gets the next command.
     pub sent: Time,
     /// Time at which the drive gets the command after the next. `None` if the drive has one command at a time and gets the second when the
@@ -82,20 +82,20 @@ pub struct Search<'a, P: Passing> {
 }
 
 /// Number of lengths that are tried for a piece. The number suffices to find the longest in-time part of some thousand sectors.
-const CUTS: usize = 14;
+const PIECE_LENGTHS: usize = 14;
 
 /// Worth of a whole track, which takes one turn, for [`Prefer::Tracks`].
-const TURN: u64 = 1_000_000;
+const TRACK_WORTH: u64 = 1_000_000;
 
 /// Additional worth for [`Prefer::Tracks`] if no block of a track is wanted afterwards: a fiftieth of a turn.
-const FINISHED: u64 = TURN / 50;
+const FINISHED_TRACK_WORTH: u64 = TRACK_WORTH / 50;
 
 /// Precision of the time that a foreground write needs between the gap read and its first sector.
-const FINE: Nanos = Nanos::from_nanos(100);
+const LEAD_PRECISION: Nanos = Nanos::from_nanos(100);
 
 /// Number of consecutive cylinders without enough time after which a direction is given up. One such cylinder is not enough, since learned
 /// seek times need not rise with each cylinder.
-const IN_VAIN: u32 = 8;
+const CYLINDERS_IN_VAIN_MAX: u32 = 8;
 
 /// The foreground request without a gap read.
 struct Alone {
@@ -214,8 +214,12 @@ impl<P: Passing> Hunt<'_, P> {
             Prefer::Blocks => blocks,
             Prefer::Tracks if blocks == 0 => 0,
             Prefer::Tracks => {
-                let share = blocks * self.search.wanted.block() * TURN;
-                let finished = if blocks >= wanted { FINISHED } else { 0 };
+                let share = blocks * self.search.wanted.block() * TRACK_WORTH;
+                let finished = if blocks >= wanted {
+                    FINISHED_TRACK_WORTH
+                } else {
+                    0
+                };
                 share / u64::from(around.longest.max(1)) + finished
             }
         }
@@ -227,8 +231,10 @@ impl<P: Passing> Hunt<'_, P> {
         match self.search.prefer {
             Prefer::Blocks => more,
             Prefer::Tracks => {
-                let share = more.saturating_sub(FINISHED) * u64::from(around.longest);
-                share.div_ceil(self.search.wanted.block() * TURN).max(1)
+                let share = more.saturating_sub(FINISHED_TRACK_WORTH) * u64::from(around.longest);
+                share
+                    .div_ceil(self.search.wanted.block() * TRACK_WORTH)
+                    .max(1)
             }
         }
     }
@@ -307,9 +313,9 @@ impl<P: Passing> Hunt<'_, P> {
     }
 
     /// Returns the head as if after a gap read directly in front of the request.
-    fn in_front_of_it(&self, free: Time) -> Head<P::Place> {
+    fn in_front_of_it(&self, free: Time) -> HeadAfter<P::Place> {
         let first = Extent::new(self.gap.extent.start, Sectors::new(1));
-        Head {
+        HeadAfter {
             place: self.search.model.left_by(first, self.search.op),
             free,
         }
@@ -333,7 +339,7 @@ impl<P: Passing> Hunt<'_, P> {
             head.free + predicted.positioning() > begins
         };
         let (mut short, mut long) = (Nanos::ZERO, turn);
-        while long - short > FINE {
+        while long - short > LEAD_PRECISION {
             let half = short + (long - short) / 2;
             match is_late(half) {
                 true => short = half,
@@ -406,7 +412,7 @@ impl<P: Passing> Hunt<'_, P> {
         let rest = direction.rest.clone();
         let (wanted, enough) = (self.search.wanted, |around: &Around| self.least(around));
         direction.next = match direction.upward {
-            _ if direction.in_vain >= IN_VAIN => None,
+            _ if direction.in_vain >= CYLINDERS_IN_VAIN_MAX => None,
             true => wanted.lowest(rest, enough),
             false => wanted.highest(rest, enough),
         };
@@ -697,7 +703,7 @@ impl<P: Passing> Hunt<'_, P> {
         // Least length that is too long, and greatest length that is in time or worth too little.
         let (mut long, mut short) = (all.len.get() + 1, 0);
         let mut next = all.len.get();
-        for _ in 0..CUTS {
+        for _ in 0..PIECE_LENGTHS {
             let part = self.piece(Extent::new(all.start, Sectors::new(next)));
             let (blocks, extent) = part.unwrap_or_default();
             let worth = self.worth(blocks, wanted.on_track(track), around);

@@ -5,10 +5,10 @@ use headtime_sched::{Flags, Op};
 use headtime_units::{Nanos, Time};
 
 /// Idle time after which a drive has begun to destage. Profiles assume 50 ms.
-const BEGINS: Nanos = Nanos::from_millis(100);
+const DESTAGE_IDLE: Nanos = Nanos::from_millis(100);
 
 /// Most writes that are counted: as many as the buffer of a large drive holds.
-const MOST: u64 = 8192;
+const WRITES_MAX: u64 = 8192;
 
 /// Number of writes that the drive has taken into its buffer and probably not destaged.
 ///
@@ -23,13 +23,13 @@ impl Unwritten {
     pub fn takes(&self, turn: Nanos) -> Nanos {
         match self.writes {
             0 => Nanos::ZERO,
-            writes => BEGINS + turn * writes,
+            writes => DESTAGE_IDLE + turn * writes,
         }
     }
 
     /// Notes an idle time.
     pub fn idle(&mut self, span: Nanos, turn: Nanos) {
-        let destages = span.saturating_sub(BEGINS).as_nanos() / turn.as_nanos().max(1);
+        let destages = span.saturating_sub(DESTAGE_IDLE).as_nanos() / turn.as_nanos().max(1);
         self.writes = self.writes.saturating_sub(destages);
     }
 
@@ -43,7 +43,7 @@ impl Unwritten {
             // A write to the medium takes half a turn in the mean.
             Op::Write if now.saturating_since(done.issued) * 8 < turn => {
                 let is_forced = done.request.flags.has(Flags::FUA);
-                self.writes = (self.writes + u64::from(!is_forced)).min(MOST);
+                self.writes = (self.writes + u64::from(!is_forced)).min(WRITES_MAX);
             }
             _ => {}
         }
@@ -95,11 +95,11 @@ mod tests {
         );
         done(&mut unwritten, Op::Write, Flags::FUA, quick);
         done(&mut unwritten, Op::Read, Flags::NONE, quick);
-        assert_eq!(unwritten.takes(TURN), BEGINS + TURN * 10);
-        unwritten.idle(BEGINS, TURN);
-        assert_eq!(unwritten.takes(TURN), BEGINS + TURN * 10);
-        unwritten.idle(BEGINS + TURN * 4, TURN);
-        assert_eq!(unwritten.takes(TURN), BEGINS + TURN * 6);
+        assert_eq!(unwritten.takes(TURN), DESTAGE_IDLE + TURN * 10);
+        unwritten.idle(DESTAGE_IDLE, TURN);
+        assert_eq!(unwritten.takes(TURN), DESTAGE_IDLE + TURN * 10);
+        unwritten.idle(DESTAGE_IDLE + TURN * 4, TURN);
+        assert_eq!(unwritten.takes(TURN), DESTAGE_IDLE + TURN * 6);
         unwritten.idle(Nanos::from_secs(1), TURN);
         assert_eq!(unwritten.takes(TURN), Nanos::ZERO);
     }

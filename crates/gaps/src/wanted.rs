@@ -24,7 +24,7 @@ pub struct Wanted {
     groups: Vec<Around>,
 }
 
-/// Bounds for [`GROUP`] consecutive cylinders.
+/// Bounds for [`GROUP_CYLINDERS`] consecutive cylinders.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Around {
     /// Most wanted blocks on any track.
@@ -36,7 +36,7 @@ pub(super) struct Around {
 }
 
 /// Number of cylinders of an [`Around`], which a search can skip at once.
-const GROUP: usize = 32;
+const GROUP_CYLINDERS: usize = 32;
 
 impl Wanted {
     /// Returns a set without wanted blocks, of a disk of `capacity` sectors in blocks of `block` sectors.
@@ -56,7 +56,7 @@ impl Wanted {
             heads,
             by_track: OnTracks::none(cylinders * heads as usize),
             by_cylinder: vec![0; cylinders],
-            groups: vec![Around::default(); cylinders.div_ceil(GROUP)],
+            groups: vec![Around::default(); cylinders.div_ceil(GROUP_CYLINDERS)],
         }
     }
 
@@ -78,7 +78,7 @@ impl Wanted {
     }
 
     /// Returns the blocks that begin in an extent.
-    fn begun(&self, extent: Extent) -> Range<u64> {
+    fn starting_in(&self, extent: Extent) -> Range<u64> {
         let [first, last] = [extent.start, extent.end()].map(|lba| lba.get().div_ceil(self.block));
         let last = last.min(self.blocks());
         first.min(last)..last
@@ -128,7 +128,7 @@ impl Wanted {
 
     /// Returns the bounds for the cylinders around a cylinder.
     pub(super) fn around(&self, cylinder: Cylinder) -> Around {
-        let group = self.groups.get(cylinder.0 as usize / GROUP);
+        let group = self.groups.get(cylinder.0 as usize / GROUP_CYLINDERS);
         group.copied().unwrap_or_default()
     }
 
@@ -148,8 +148,8 @@ impl Wanted {
     pub(super) fn lowest(&self, range: Range<u32>, enough: impl Fn(&Around) -> u64) -> Option<u32> {
         let (mut at, end) = (range.start as usize, range.end as usize);
         while at < end {
-            let next = (at / GROUP + 1) * GROUP;
-            let around = &self.groups[at / GROUP];
+            let next = (at / GROUP_CYLINDERS + 1) * GROUP_CYLINDERS;
+            let around = &self.groups[at / GROUP_CYLINDERS];
             let least = enough(around);
             if u64::from(around.most) >= least {
                 let here = &self.by_cylinder[at..next.min(end)];
@@ -170,8 +170,8 @@ impl Wanted {
     ) -> Option<u32> {
         let (first, mut end) = (range.start as usize, range.end as usize);
         while end > first {
-            let begin = (end - 1) / GROUP * GROUP;
-            let around = &self.groups[begin / GROUP];
+            let begin = (end - 1) / GROUP_CYLINDERS * GROUP_CYLINDERS;
+            let around = &self.groups[begin / GROUP_CYLINDERS];
             let least = enough(around);
             if u64::from(around.most) >= least {
                 let from = begin.max(first);
@@ -194,9 +194,11 @@ impl Wanted {
         let most = &mut self.by_cylinder[cylinder];
         note(most, before, now, counts);
         let now = *most;
-        let group = cylinder / GROUP;
-        let end = ((group + 1) * GROUP).min(self.by_cylinder.len());
-        let most = self.by_cylinder[group * GROUP..end].iter().copied();
+        let group = cylinder / GROUP_CYLINDERS;
+        let end = ((group + 1) * GROUP_CYLINDERS).min(self.by_cylinder.len());
+        let most = self.by_cylinder[group * GROUP_CYLINDERS..end]
+            .iter()
+            .copied();
         note(&mut self.groups[group].most, was, now, most);
     }
 
@@ -317,7 +319,7 @@ impl Wanted {
             let lba = Lba::new(next * self.block);
             let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
             let addresses = model.addresses(track);
-            let here = self.begun(addresses);
+            let here = self.starting_in(addresses);
             // A remapped block counts for the track on which it was before.
             let end = if here.contains(&next) {
                 here.end.min(range.end)
@@ -348,7 +350,7 @@ impl Wanted {
             let lba = Lba::new(beside * self.block);
             let track = model.track(model.start(Extent::new(lba, Sectors::new(1))));
             let addresses = model.addresses(track);
-            if self.begun(addresses).contains(&block) {
+            if self.starting_in(addresses).contains(&block) {
                 return self.note(model, track, addresses);
             }
         }
@@ -356,8 +358,8 @@ impl Wanted {
 
     /// Updates the counts of a track after a change of its wanted blocks.
     fn note<P: Passing>(&mut self, model: &P, track: Track, addresses: Extent) {
-        let here = self.begun(addresses);
-        let mut group = self.groups[track.cylinder.0 as usize / GROUP];
+        let here = self.starting_in(addresses);
+        let mut group = self.groups[track.cylinder.0 as usize / GROUP_CYLINDERS];
         let mut arcs = Arcs::default();
         model.parts(track, &mut |part| {
             // Blocks that begin in this part.
@@ -369,7 +371,7 @@ impl Wanted {
         });
         let sectors = u32::try_from(addresses.len.get()).unwrap_or(u32::MAX);
         group.longest = group.longest.max(sectors);
-        self.groups[track.cylinder.0 as usize / GROUP] = group;
+        self.groups[track.cylinder.0 as usize / GROUP_CYLINDERS] = group;
 
         let index = self.index(track);
         let before = self.by_track.get(index).unwrap_or_default().count;

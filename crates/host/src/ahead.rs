@@ -17,8 +17,8 @@ use headtime_sched::{Foretold, Op};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 
 /// Longest time for which a process is followed, and most steps.
-const AHEAD: Nanos = Nanos::from_secs(1);
-const STEPS: usize = 4096;
+const FOLLOWED_MAX: Nanos = Nanos::from_secs(1);
+const STEPS_MAX: usize = 4096;
 
 /// The end of following a process.
 enum End {
@@ -95,7 +95,7 @@ impl Host {
         let mut shadow = Shadow {
             process,
             time: from,
-            until: from.saturating_add(AHEAD),
+            until: from.saturating_add(FOLLOWED_MAX),
             changes: std::mem::take(&mut self.changes),
         };
         shadow.changes.clear();
@@ -130,7 +130,7 @@ impl Host {
         if let Err(end) = begun {
             return end;
         }
-        for index in 0..STEPS {
+        for index in 0..STEPS_MAX {
             let step = self.processes[process as usize].peek(index);
             if let Err(end) = self.shadow_step(shadow, step) {
                 return end;

@@ -276,9 +276,9 @@ impl HostBuilder {
 
     /// Returns the parts, for a caller that inspects the processes' steps and does not run them. The parts are not
     /// checked as in [`HostBuilder::build`].
-    pub fn into_plan(self) -> Plan {
+    pub fn into_plan(self) -> HostPlan {
         let page_sectors = self.page_sectors();
-        Plan {
+        HostPlan {
             spec: self.spec,
             page_sectors,
             files: self.files,
@@ -294,7 +294,7 @@ impl HostBuilder {
 }
 
 /// Processes and files, as they were added to a [`HostBuilder`].
-pub struct Plan {
+pub struct HostPlan {
     /// The properties of the host.
     pub spec: HostSpec,
     pub page_sectors: u64,
@@ -306,7 +306,7 @@ pub struct Plan {
     pub processes: Vec<ProcessSpec>,
 }
 
-impl Plan {
+impl HostPlan {
     /// Index of the file that a name stands for. A file that was opened more than once has several names.
     ///
     /// # Panics

@@ -106,7 +106,7 @@ pub(crate) struct Cache {
 pub(crate) const CHUNK: u64 = 512;
 
 /// Attempts to evict a page before memory is exceeded. Pages at the old end may be dirty or in flight.
-const TRIES: u32 = 64;
+const EVICTION_TRIES: u32 = 64;
 
 /// Largest table, in pages, that is written as soon as it is allocated: 64 MiB of entries.
 const WRITTEN_AT_ONCE: usize = 4 << 20;
@@ -184,7 +184,7 @@ impl Cache {
     /// Takes a page into memory in its initial state. Other pages are evicted to make room.
     pub fn insert(&mut self, page: PageId) {
         debug_assert!(!self.get(page).cached());
-        let mut tries = TRIES;
+        let mut tries = EVICTION_TRIES;
         while self.cached >= self.capacity && tries > 0 {
             tries -= 1;
             self.make_room();

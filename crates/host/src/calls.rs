@@ -2,7 +2,7 @@
 
 use crate::cache::PageId;
 use crate::file::NONE;
-use crate::host::{HORIZON, Host};
+use crate::host::{Host, RUN_AHEAD_MAX};
 use crate::io::Purpose;
 use crate::process::{Look, Phase};
 use crate::readahead::{Cause, Readahead, Window};
@@ -50,7 +50,7 @@ impl Host {
                 Flow::Stop
             }
             Phase::Fetch => {
-                if clock.own > clock.now + HORIZON {
+                if clock.own > clock.now + RUN_AHEAD_MAX {
                     return self.later(process, clock);
                 }
                 this.steps += 1;
@@ -189,7 +189,7 @@ impl Host {
         let base = self.files.data[data as usize].base;
         let previous = self.files.names[name.0 as usize].readahead.previous();
         let copy = self.spec.copy_per_page;
-        let horizon = clock.now + HORIZON;
+        let horizon = clock.now + RUN_AHEAD_MAX;
         while this.page < this.last {
             let id = base + this.page;
             if self.cache.get(id).plain() {
@@ -302,7 +302,7 @@ impl Host {
 
     fn write(&mut self, process: u32, name: FileId, clock: &mut Clock) -> Flow {
         let data = self.data_of(name);
-        let horizon = clock.now + HORIZON;
+        let horizon = clock.now + RUN_AHEAD_MAX;
         loop {
             let this = &mut self.processes[process as usize];
             if this.page >= this.last {

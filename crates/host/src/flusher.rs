@@ -7,13 +7,13 @@ use crate::waiters::Chain;
 use headtime_units::{Nanos, Time};
 
 /// Pages of a file, or blocks, written before the next file has its turn (`MAX_WRITEBACK_PAGES`).
-pub(crate) const TURN: u32 = 1024;
+pub(crate) const TURN_PAGES: u32 = 1024;
 /// Pages between two checks of the limits while the limits are exceeded.
 const LOOK_OFTEN: u32 = 8;
 
 /// The flusher, and the lists of dirty files and blocks.
 ///
-/// Invariants: `background` is at most `limit`; `turn` is at most [`TURN`].
+/// Invariants: `background` is at most `limit`; `turn` is at most [`TURN_PAGES`].
 #[derive(Debug)]
 pub(crate) struct WriteBack {
     pub asker: Asker,
@@ -77,7 +77,7 @@ impl WriteBack {
             exceeded: false,
             dirty: Queue::default(),
             due: Queue::default(),
-            turn: TURN,
+            turn: TURN_PAGES,
             blocks: Vec::with_capacity(processes.max(256)),
             blocks_dirtied: Time::ZERO,
             ticking: false,

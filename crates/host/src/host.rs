@@ -73,7 +73,7 @@ pub(crate) struct Barrier {
 }
 
 /// Longest time that a process may run ahead over pages that it finds in memory.
-pub(crate) const HORIZON: Nanos = Nanos::from_millis(1);
+pub(crate) const RUN_AHEAD_MAX: Nanos = Nanos::from_millis(1);
 
 /// Events of the flusher: a tick of its clock, and a call to continue.
 pub(crate) const TICK: u32 = u32::MAX;

@@ -88,7 +88,7 @@ mod waiters;
 pub mod workload;
 mod writeback;
 
-pub use builder::{HostBuilder, HostError, Plan};
+pub use builder::{HostBuilder, HostError, HostPlan};
 pub use host::Host;
 pub use outcome::{ProcessOutcome, ProgramOutcome};
 pub use spec::{

@@ -15,7 +15,7 @@
 
 use crate::cache::{CHUNK, PageId};
 use crate::file::{List, NONE};
-use crate::flusher::TURN;
+use crate::flusher::TURN_PAGES;
 use crate::host::{FLUSHER, Host, TICK};
 use crate::io::Purpose;
 use crate::process::Asker;
@@ -23,13 +23,13 @@ use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// Outstanding write-back requests at which the queue counts as congested, and below which the congestion ends.
-const CONGESTED: u32 = 113;
-const RELIEVED: u32 = 103;
+const CONGESTED_REQUESTS: u32 = 113;
+const RELIEVED_REQUESTS: u32 = 103;
 /// Most outstanding write-back requests (`BLKDEV_MAX_RQ`).
 const REQUESTS: u32 = 128;
 /// Longest wait of a process that finds nothing to write (`congestion_wait`). The wait ends earlier if a write-back
 /// request completes while the queue is not congested.
-const PAUSE: Nanos = Nanos::from_millis(100);
+const CONGESTION_WAIT: Nanos = Nanos::from_millis(100);
 /// File or blocks to write next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
@@ -119,7 +119,7 @@ impl Host {
         // last.
         let mut round = 1;
         loop {
-            if self.write_back.outstanding >= CONGESTED {
+            if self.write_back.outstanding >= CONGESTED_REQUESTS {
                 self.write_back.congested = true;
                 return;
             }
@@ -144,7 +144,7 @@ impl Host {
                         return;
                     }
                 }
-                next => round += self.write_turn(next, TURN, CONGESTED, asker, at),
+                next => round += self.write_turn(next, TURN_PAGES, CONGESTED_REQUESTS, asker, at),
             }
         }
     }
@@ -200,7 +200,7 @@ impl Host {
         }
         let waiters = &mut self.write_back.for_relief;
         waiters.push(&mut self.links, process);
-        self.wake(process, at + PAUSE);
+        self.wake(process, at + CONGESTION_WAIT);
         true
     }
 
@@ -216,7 +216,7 @@ impl Host {
             self.wake(process, at);
         }
         self.write_back.for_request = waiters;
-        if was > RELIEVED {
+        if was > RELIEVED_REQUESTS {
             return;
         }
         let mut waiters = std::mem::take(&mut self.write_back.for_relief);
@@ -332,7 +332,7 @@ impl Host {
     /// Chooses the file or blocks to write next. If no file is due, the files that match `what` become due first.
     fn next_to_write(&mut self, what: What) -> Next {
         if self.write_back.due.head == NONE {
-            self.write_back.turn = TURN;
+            self.write_back.turn = TURN_PAGES;
             while self.write_back.dirty.head != NONE {
                 let file = self.write_back.dirty.head;
                 if let What::Until(until) = what
@@ -403,7 +403,7 @@ impl Host {
                 // The remaining dirty pages are being written, and became dirty again meanwhile.
                 data.dirtied = at;
             }
-            self.write_back.turn = TURN;
+            self.write_back.turn = TURN_PAGES;
             self.unlist(file);
             if !clean {
                 self.push(file, if over { List::Due } else { List::Dirty });
@@ -481,7 +481,7 @@ impl Host {
     /// Takes a file off its list.
     pub(crate) fn unlist(&mut self, file: u32) {
         if self.write_back.due.head == file {
-            self.write_back.turn = TURN;
+            self.write_back.turn = TURN_PAGES;
         }
         let data = &mut self.files.data[file as usize];
         let (previous, next) = (data.previous, data.next);

@@ -12,7 +12,7 @@
 )]
 
 use crate::switch::SwitchError;
-use crate::sys::{check, holds};
+use crate::sys::{check, has_capability};
 use rustix::thread::CapabilitySet;
 use std::ffi::{c_int, c_uint, c_ushort, c_void};
 use std::fmt::{Display, Formatter};
@@ -63,7 +63,7 @@ pub fn set_look_ahead(disk: BorrowedFd<'_>, on: bool) -> Result<(), SwitchError>
 /// Checks that the caller may change the page. The kernel lets every process that has opened a device read the page. A switch that cannot
 /// be changed counts as absent.
 fn permitted() -> Result<(), SwitchError> {
-    match holds(CapabilitySet::SYS_RAWIO) {
+    match has_capability(CapabilitySet::SYS_RAWIO) {
         true => Ok(()),
         false => Err(SwitchError::NotPermitted),
     }

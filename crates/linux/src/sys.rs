@@ -58,11 +58,11 @@ fn may_lock(limit: Option<u64>, exempt: bool) -> Result<(), LockError> {
 /// Returns true if the limit of locked memory does not bind: with `CAP_IPC_LOCK`, which counts only in the
 /// first user namespace (the kernel's `mlock_future_ok` asks `capable`, not `ns_capable`).
 fn exempt_from_limits() -> bool {
-    holds(CapabilitySet::IPC_LOCK)
+    has_capability(CapabilitySet::IPC_LOCK)
 }
 
 /// Returns true if a capability is held in the first user namespace, where the kernel asks for it.
-pub(crate) fn holds(capability: CapabilitySet) -> bool {
+pub(crate) fn has_capability(capability: CapabilitySet) -> bool {
     let held = capabilities(None).is_ok_and(|sets| sets.effective.contains(capability));
     // The map of all user numbers to themselves. No other namespace may be given this number of users.
     let first = std::fs::read_to_string("/proc/self/uid_map")

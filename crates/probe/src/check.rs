@@ -64,12 +64,12 @@ struct Sort {
 }
 
 /// Space in which [`Places::Again`] reads.
-const AGAIN: Bytes = Bytes(8 << 20);
+const AGAIN_BYTES: Bytes = Bytes(8 << 20);
 /// Time that a host adds to a response time, in ms. A shorter difference counts as none, so jobs do not show errors of the overheads. NBD over
 /// a unix socket takes 0.03 to 0.05 ms on two virtual processors.
 const HOST_MS: f64 = 0.06;
 /// Consecutive reads of a batch. Response times of neighbours depend on each other, and means of batches hardly do.
-const BATCH: usize = 10;
+const BATCH_READS: usize = 10;
 /// Largest difference of means, relative to the disk's, that chance explains.
 const CHANCE_MAX: f64 = 0.3;
 /// Smallest disk: each job has room.
@@ -241,7 +241,7 @@ impl Common {
                     Places::Strided => wrapped(part(400) + 4 * number),
                     Places::TwoReaders => wrapped(part(200 + 500 * (number % 2)) + number / 2),
                     Places::Again => {
-                        let within = (sectors(AGAIN.0) / len).max(1);
+                        let within = (sectors(AGAIN_BYTES.0) / len).max(1);
                         wrapped(part(600) + random.up_to(within - 1))
                     }
                 })
@@ -301,9 +301,9 @@ pub struct Times {
 impl Times {
     fn of(times: &[Nanos]) -> Times {
         let mean = mean_ms(times);
-        let batches = times.chunks_exact(BATCH).map(mean_ms);
+        let batches = times.chunks_exact(BATCH_READS).map(mean_ms);
         let squares = batches.map(|batch| (batch - mean) * (batch - mean));
-        let count = (times.len() / BATCH) as f64;
+        let count = (times.len() / BATCH_READS) as f64;
         let free = (count - 1.0).max(1.0);
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_millis_f64()).collect();
         Times {

@@ -229,7 +229,7 @@ pub fn learn(probe: &mut dyn Probe, options: &CurveOptions) -> Result<Learned, L
     let sector_bytes = probe.sector_bytes().max(1);
     let request = options.request.0.div_ceil(u64::from(sector_bytes));
     let request = request.min(capacity / 2).max(1);
-    let plan = Plan::new(capacity, request, options.distances);
+    let plan = CurvePlan::new(capacity, request, options.distances);
     let mut random = Random::new(options.seed);
     let mut samples = Vec::with_capacity(plan.bins.len() * options.samples as usize);
     for _ in 0..options.samples {
@@ -266,7 +266,7 @@ pub fn curve_of(profile: &Profile, seed: u64) -> ServiceCurve {
 
 /// Plan of a measurement: distances, and room on the disk.
 #[derive(Debug)]
-struct Plan {
+struct CurvePlan {
     capacity: u64,
     /// Sectors of a read.
     request: u64,
@@ -293,9 +293,9 @@ impl Bin {
     }
 }
 
-impl Plan {
-    fn new(capacity: u64, request: u64, distances: u32) -> Plan {
-        let mut plan = Plan {
+impl CurvePlan {
+    fn new(capacity: u64, request: u64, distances: u32) -> CurvePlan {
+        let mut plan = CurvePlan {
             capacity,
             request,
             bins: vec![Bin { low: 0, high: 0 }],

@@ -13,45 +13,45 @@
 //! the medium is repeated after other reads have evicted the sector.
 
 mod ahead;
-mod apart;
 mod assemble;
-mod begun;
+mod averaged_samples;
 mod bench;
+mod buffer_probe;
 mod comb;
 mod consistency;
 mod cycle;
-mod desk;
 mod electronics;
 mod error;
 mod gaps;
-mod ground;
 mod holdout;
 mod jitter;
-mod judged;
-mod known;
+mod known_drive;
+mod learned_keys;
 mod of_model;
 mod patience;
 mod phase;
+mod prefetch_trap;
 mod queueing;
 mod reach;
 mod remaps;
+mod rotation;
+mod row_starts;
 mod rows;
 mod seeks;
 mod segments;
-mod several;
+mod separate_tracks;
 mod shape;
 mod solve;
 mod spindle;
 mod stages;
 mod stalls;
-mod staying;
 mod strips;
 mod surfaces;
-mod told;
 mod transfer;
 pub(crate) mod turns;
 mod verdict;
 mod walk;
+mod walk_limits;
 mod write_cache;
 mod writes;
 mod zone;
@@ -66,22 +66,22 @@ use serde::{Deserialize, Serialize};
 
 pub use ahead::Ahead;
 pub use assemble::skews;
-pub use desk::HitTime;
+pub use buffer_probe::HitTime;
 pub use electronics::Electronics;
 pub use error::ExtractError;
 pub use holdout::Held;
 pub use jitter::Jitter;
-pub use known::{Mark, Spindle};
+pub use rotation::{Mark, Spindle};
 
+pub use learned_keys::LearnedKeys;
 pub use of_model::{UnlearnedModel, profile_of, run_model};
 pub use queueing::{Leaves, OrderOf, Queueing};
 pub use remaps::{Combing, Remapped, Remaps};
 pub use segments::Segments;
 pub use shape::{Shape, Spared};
 pub use stalls::Stalls;
-pub use told::Told;
 pub use transfer::Transfer;
-pub use verdict::{Finding, Known, Verdict, Worth};
+pub use verdict::{Finding, KeyState, Verdict, Worth};
 pub use walk::Walked;
 pub use write_cache::WriteCache;
 pub use writes::Writes;
@@ -136,6 +136,8 @@ pub struct Outlook {
 }
 
 /// Results about a drive, and the progress of the work.
+///
+/// Invariants: `stage > Rotation` ⇔ `spindle` is `Some`; `stage > Bus` ⇒ `transfer` is `Some`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Extraction {
     name: String,
@@ -195,11 +197,11 @@ pub struct Extraction {
 }
 
 fn patience() -> Nanos {
-    patience::PATIENCE
+    patience::PATIENCE_DEFAULT
 }
 
 /// Attempts at a step in which the drive fails a command.
-pub const TRIES: u32 = 4;
+pub const STEP_TRIES: u32 = 4;
 
 /// Random reads that check the profile.
 const HELD_OUT: u64 = 5_000;
@@ -312,7 +314,7 @@ impl Extraction {
     /// Continues for some seconds. If that fails, the results stay unchanged.
     ///
     /// If the drive fails a command, the step is repeated with other places, because a single bad sector should not end a probe. After
-    /// [`TRIES`] such failures in a row the error is returned. A later call draws other places again.
+    /// [`STEP_TRIES`] such failures in a row the error is returned. A later call draws other places again.
     ///
     /// # Errors
     ///
@@ -335,7 +337,7 @@ impl Extraction {
             };
             self.steps = next.steps;
             tries += 1;
-            if tries == TRIES {
+            if tries == STEP_TRIES {
                 return Err(error);
             }
         }

@@ -3,20 +3,21 @@
 use std::f64::consts::TAU;
 
 /// Longest and shortest rotation time of the search, in nanoseconds: 2,000 and 25,000 turns a minute.
-pub(crate) const SLOWEST: f64 = 30.0e6;
-pub(crate) const FASTEST: f64 = 2.4e6;
+pub(crate) const TURN_NS_MAX: f64 = 30.0e6;
+pub(crate) const TURN_NS_MIN: f64 = 2.4e6;
 /// Gaps shorter than this are not from the medium.
-const SHORTEST: f64 = 0.9 * FASTEST;
+const GAP_NS_MIN: f64 = 0.9 * TURN_NS_MIN;
 /// Fewest gaps that show a period, and the number of gaps at the start of the search.
-const FEWEST: usize = 16;
-const SEARCHED: usize = 64;
+const GAPS_MIN: usize = 16;
+const GAPS_SEARCHED: usize = 64;
 /// Mean cosine above which a period is accepted. Of 64 gaps without a period, the highest of a million means is below 0.46 (each exceeds r
 /// with probability exp(-64 r²)). With more gaps the highest mean is lower.
-pub(crate) const COHERENT: f64 = 0.6;
-/// Most peaks to examine. The turn is among the slowest peaks, because its fractions are faster.
-const PEAKS: usize = 64;
+pub(crate) const COHERENCE_MIN: f64 = 0.6;
+/// Most rotation times that are examined as candidates, the longest first. The true rotation time is among the longest, because the other
+/// candidates are mostly its fractions.
+const PEAKS_MAX: usize = 64;
 /// Least agreement of a candidate, as a share of the best agreement.
-const AS_GOOD: f64 = 0.85;
+const COHERENCE_RATIO_MIN: f64 = 0.85;
 
 /// Common divisor of gaps.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Period {
 /// The search starts with the shortest gaps, which permit the coarsest steps. On a drive with a large buffer these may be slow hits,
 /// delayed by read-ahead into the next track. The search is therefore repeated without the shortest eighth.
 pub(crate) fn period(gaps: &mut Vec<f64>) -> Option<Period> {
-    gaps.retain(|gap| *gap > SHORTEST);
+    gaps.retain(|gap| *gap > GAP_NS_MIN);
     gaps.sort_by(f64::total_cmp);
     let fits = [0, gaps.len() / 8].into_iter().filter_map(|without| {
         let (turn, coherence) = fit(&gaps[without..])?;
@@ -44,11 +45,13 @@ pub(crate) fn period(gaps: &mut Vec<f64>) -> Option<Period> {
             without,
         })
     });
-    fits.reduce(
-        |one, other| {
-            if one.coherence > COHERENT { one } else { other }
-        },
-    )
+    fits.reduce(|one, other| {
+        if one.coherence > COHERENCE_MIN {
+            one
+        } else {
+            other
+        }
+    })
 }
 
 /// Agreement of gaps with a turn: the mean cosine of their remainders.
@@ -58,10 +61,10 @@ pub(crate) fn coherence(turn: f64, gaps: &[f64]) -> f64 {
 }
 
 fn fit(gaps: &[f64]) -> Option<(f64, f64)> {
-    if gaps.len() < FEWEST {
+    if gaps.len() < GAPS_MIN {
         return None;
     }
-    let few = gaps.len().min(SEARCHED);
+    let few = gaps.len().min(GAPS_SEARCHED);
     // If a buffer holds hundreds of places, the shortest gaps are nearly equal. Then a turn more or less in each gap is a peak, too. Longer
     // gaps exclude such peaks.
     let settled = peaks(&gaps[..few]).into_iter().map(|turn| {
@@ -71,7 +74,9 @@ fn fit(gaps: &[f64]) -> Option<(f64, f64)> {
     let settled: Vec<(f64, f64)> = settled.collect();
     let best = settled.iter().map(|found| found.1).fold(0.0, f64::max);
     // Fractions of the turn agree equally well. The longest candidate is the turn.
-    settled.into_iter().find(|found| found.1 > AS_GOOD * best)
+    settled
+        .into_iter()
+        .find(|found| found.1 > COHERENCE_RATIO_MIN * best)
 }
 
 /// Turns with the best agreement, longest first.
@@ -79,16 +84,16 @@ fn peaks(gaps: &[f64]) -> Vec<f64> {
     // A step moves the longest gap by a tenth of a turn.
     let step = 1.0 / (gaps[gaps.len() - 1] * 10.0);
     let mut rates: Vec<(f64, f64)> = Vec::new();
-    let mut rate = 1.0 / SLOWEST;
-    while rate < 1.0 / FASTEST {
+    let mut rate = 1.0 / TURN_NS_MAX;
+    while rate < 1.0 / TURN_NS_MIN {
         rates.push((rate, coherence(1.0 / rate, gaps)));
         rate += step;
     }
     let most = rates.iter().map(|(_, score)| *score).fold(0.0, f64::max);
     let hills = rates.split(|(_, score)| *score <= 0.5 * most);
     let tops = hills.filter_map(|hill| hill.iter().max_by(|one, other| one.1.total_cmp(&other.1)));
-    let high = tops.filter(|(_, score)| *score > AS_GOOD * most);
-    high.take(PEAKS).map(|(rate, _)| 1.0 / rate).collect()
+    let high = tops.filter(|(_, score)| *score > COHERENCE_RATIO_MIN * most);
+    high.take(PEAKS_MAX).map(|(rate, _)| 1.0 / rate).collect()
 }
 
 /// Refines the turn with longer and longer gaps: a line through (turns, gap) without outliers.
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn neither_a_part_of_the_turn_nor_one_turn_more_or_less_is_taken_for_it() {
         is_found(gaps(400, 1, 30));
-        is_found(gaps(FEWEST as u64, 5, 40));
+        is_found(gaps(GAPS_MIN as u64, 5, 40));
         // The shortest gaps are nearly equal: a turn that is longer by one part in 640 fits them, too.
         is_found([gaps(64, 630, 650), gaps(400, 650, 4_000)].concat());
     }
@@ -162,9 +167,9 @@ mod tests {
                 .map(|_| random.up_to(4_000_000_000) as f64)
                 .collect();
             let found = period(&mut gaps).unwrap();
-            assert!(found.coherence < COHERENT, "{count}: {found:?}");
+            assert!(found.coherence < COHERENCE_MIN, "{count}: {found:?}");
         }
         assert!(period(&mut vec![100.0; 5_000]).is_none());
-        assert!(period(&mut gaps(FEWEST as u64 - 1, 1, 30)).is_none());
+        assert!(period(&mut gaps(GAPS_MIN as u64 - 1, 1, 30)).is_none());
     }
 }

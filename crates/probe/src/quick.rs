@@ -195,7 +195,7 @@ impl Quick {
         let pair = alone * 2 + pause_max / 2;
         let pairs = meter.left().as_nanos() / pair.as_nanos().max(1);
         // Prefers many distances with few reads each, because the smoothing uses neighbours.
-        let distances = (pairs / SAMPLES).min(DISTANCES_MAX);
+        let distances = (pairs / PAIRS_PER_DISTANCE).min(DISTANCES_MAX);
         if distances < DISTANCES_MIN {
             return Ok(None);
         }
@@ -218,7 +218,7 @@ impl Quick {
 }
 
 /// Pairs of reads per distance, for the number of distances.
-const SAMPLES: u64 = 16;
+const PAIRS_PER_DISTANCE: u64 = 16;
 /// Most and fewest distances of the curve.
 const DISTANCES_MAX: u64 = 48;
 const DISTANCES_MIN: u64 = 12;

@@ -35,7 +35,7 @@ pub(crate) struct Watch {
 impl Watch {
     /// Slack beyond 5/4 of the time in the profile, after which a run has left its profile. Errors of a tree are within a
     /// quarter. An epoch with twice the time is no chance event.
-    const SLACK: Nanos = Nanos::from_millis(100);
+    const EPOCH_SLACK: Nanos = Nanos::from_millis(100);
 
     pub fn new(profile: &Profile) -> Watch {
         let bytes = profile.bytes();
@@ -62,7 +62,7 @@ impl Watch {
         self.took = self.took / 2 + window;
         self.expected = self.expected / 2 + expected;
         self.moved = self.moved / 2 + (progress - before);
-        let leaves = self.took > self.expected * 5 / 4 + Watch::SLACK;
+        let leaves = self.took > self.expected * 5 / 4 + Watch::EPOCH_SLACK;
         if leaves || self.drift.is_some() {
             self.drift = Some(Drift::Slower(self.percent()));
         }

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use thiserror::Error;
 
 /// Largest piece of a request. Larger requests are split into pieces of at most this size before they are counted.
-pub const PIECE: Bytes = Bytes(128 << 10);
+pub const PIECE_BYTES: Bytes = Bytes(128 << 10);
 
 /// A number that describes the requests of an epoch.
 ///
@@ -152,7 +152,7 @@ impl fmt::Display for FeatureSet {
 pub struct Sums {
     /// Requests with data.
     pub requests: u64,
-    /// Pieces of at most [`PIECE`].
+    /// Pieces of at most [`PIECE_BYTES`].
     pub pieces: u64,
     /// Bytes of all requests.
     pub bytes: u64,
@@ -248,7 +248,7 @@ impl Accumulator {
         }
         let start = extent.start.get();
         let bytes = extent.len.get().saturating_mul(self.sector_bytes);
-        let pieces = bytes.div_ceil(PIECE.0);
+        let pieces = bytes.div_ceil(PIECE_BYTES.0);
         let end = self.end.replace(start.saturating_add(extent.len.get()));
         let distance = end.map(|end| self.bytes_between(end, start));
         match distance {

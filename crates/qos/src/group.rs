@@ -70,10 +70,10 @@ impl Locality {
 }
 
 /// Number of consecutive periods that must agree before a program moves to its own window or to the shared window.
-const AGREEING: u8 = 2;
+const AGREEING_PERIODS: u8 = 2;
 
 /// Number of periods for which a program keeps its own window after it was short in the shared window.
-const KEEPS: u8 = 10;
+const KEPT_PERIODS: u8 = 10;
 
 /// Counts of the periods in which a program had requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,7 +101,7 @@ impl Votes {
     /// Votes after a move. `short` is true if the program was short in the shared window.
     pub fn after(short: bool) -> Votes {
         Votes {
-            keeps: if short { KEEPS } else { 0 },
+            keeps: if short { KEPT_PERIODS } else { 0 },
             ..Votes::default()
         }
     }
@@ -117,6 +117,6 @@ impl Votes {
             self.keeps -= 1;
             return None;
         }
-        (self.agreeing >= AGREEING).then_some(dedicate)
+        (self.agreeing >= AGREEING_PERIODS).then_some(dedicate)
     }
 }

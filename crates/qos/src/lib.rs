@@ -46,7 +46,7 @@ pub use aim::Aim;
 pub use bound::{Alpha, Bounds};
 pub use cart::{CartOptions, Errors, Grown, Node, Sample, Stop, TooFew, Tree, grow};
 pub use drift::Drift;
-pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE, Sums, Vector};
+pub use features::{Accumulator, Feature, FeatureSet, FeatureSetError, PIECE_BYTES, Sums, Vector};
 pub use goal::{Goal, GoalError, TimeOfDay};
 pub use group::Grouped;
 pub use model::{Model, TrainError, TrainOptions, Trained};

@@ -1,6 +1,6 @@
 //! Requests that cover many localities, to train with.
 
-use crate::features::PIECE;
+use crate::features::PIECE_BYTES;
 use headtime_sched::Op;
 use headtime_units::{Bytes, Extent, Sectors};
 use headtime_workload::Random;
@@ -100,7 +100,10 @@ impl Training {
             "blocks have whole sectors"
         );
         let area = area.bytes(sector_bytes) / BLOCK * BLOCK;
-        assert!(area >= PIECE.0, "the area has room for the largest request");
+        assert!(
+            area >= PIECE_BYTES.0,
+            "the area has room for the largest request"
+        );
         assert!(options.processes > 0, "processes make calls");
         let mut random = Random::new(options.seed, 0, 0);
         Training {
@@ -158,7 +161,7 @@ impl Pattern {
             }
         };
         Pattern {
-            size: BLOCK * (1 + random.below(PIECE.0 / BLOCK)),
+            size: BLOCK * (1 + random.below(PIECE_BYTES.0 / BLOCK)),
             distance: BLOCK * distance,
             sequential: random.below(5) as f64 / 4.0,
             reads: random.unit(),

@@ -134,7 +134,7 @@ const LOOK_BACK: LookBack = LookBack {
 
 /// Distance ahead of the last request within which a request is close, in sectors. Half of this distance
 /// counts behind.
-const CLOSE: u64 = 8_192;
+const CLOSE_SECTORS: u64 = 8_192;
 
 /// Interval after which the scheduler wants to be called again while it waits for a completion. The
 /// completion ends the wait earlier.
@@ -308,6 +308,9 @@ enum Waiting {
 }
 
 /// Linux's anticipatory scheduler of 2.6.31; see the [module](self).
+///
+/// Invariants: `in_drive_count` is the number of `true` in `in_drive`; `draining` ⇒ `in_drive_count > 0`; `finished` is `Some` ⇒
+/// `anticipated` is `Some`; `quota >= 1`.
 #[derive(Clone, Debug)]
 pub struct Anticipatory {
     hz: Hz,
@@ -561,7 +564,7 @@ impl Anticipatory {
         }
         let (last, start) = (self.last[self.batch], request.extent.start);
         let distance = last.distance(start);
-        let ahead = CLOSE << since;
+        let ahead = CLOSE_SECTORS << since;
         let within = if start < last { ahead / 2 } else { ahead };
         let context = self.contexts.get(id);
         distance.get() <= within || context.seeks_farther(distance, &self.contexts.newcomers)

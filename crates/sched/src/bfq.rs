@@ -316,7 +316,7 @@ impl Scheduler for Bfq {
 
     fn dispatch(&mut self, now: Time) -> Dispatch {
         self.run_timer(now, true);
-        let full = self.config.strict_guarantees && self.drive.holds() > 0;
+        let full = self.config.strict_guarantees && self.drive.requests() > 0;
         let chosen = if full { None } else { self.select(now) };
         if let Some(id) = chosen {
             // The queue was empty at the beginning of the wait, so its request came meanwhile.

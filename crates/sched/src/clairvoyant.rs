@@ -42,7 +42,7 @@
 //! with one command at a time.
 
 use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo, Slices};
-use crate::stream::frame::{Anticipating, FAR, Foresight};
+use crate::stream::frame::{Anticipating, Foresight, HELD_AT_A_STRETCH};
 use crate::{Elevator, Foretold, Op, Request, ServiceCurve, Tag};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -184,7 +184,7 @@ impl Foresight for Foreknowledge {
     fn hold(&mut self, now: Time, next: &Request, _: bool) -> Option<Time> {
         self.awaited = None;
         if self.in_drive.is_some() {
-            return Some(now.saturating_add(FAR));
+            return Some(now.saturating_add(HELD_AT_A_STRETCH));
         }
         self.told.retain(|told| told.at >= now);
         let service = |to| self.curve.service(self.head, to);

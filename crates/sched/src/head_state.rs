@@ -1,6 +1,6 @@
 //! Position of the head and the request that left it there, as far as a scheduler can know.
 
-use crate::{Head, Op, Positioning, Request, Tag};
+use crate::{HeadAfter, Op, Positioning, Request, Tag};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 
 /// The state of the head behind the request that was handed out last.
@@ -78,7 +78,7 @@ impl HeadState {
 
     /// Converts the head to the terms and the clock of a model. If the time at which the head is free is unknown, the
     /// head counts as free at `now`.
-    pub fn by<P: Positioning>(&self, model: &P, now: Time) -> Head<P::Place> {
+    pub fn by<P: Positioning>(&self, model: &P, now: Time) -> HeadAfter<P::Place> {
         const ONE: Sectors = Sectors::new(1);
         let last = |lba| Extent::new(lba - ONE, ONE);
         let place = match self.op {
@@ -87,7 +87,7 @@ impl HeadState {
             None => model.end(last(self.lba)),
         };
         let free = self.free.or(self.due).unwrap_or(now);
-        Head {
+        HeadAfter {
             place,
             free: free + self.ahead,
         }

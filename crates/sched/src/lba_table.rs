@@ -13,13 +13,13 @@ use headtime_units::Lba;
 const ALONE_MAX: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// Least number of lists per request, so that hardly any list has two requests.
-const SPARSE: usize = 8;
+const LISTS_PER_REQUEST: usize = 8;
 
 /// No request: the end of a list.
 const NIL: u32 = u32::MAX;
 
 /// 2⁶⁴ over the golden ratio: neighbours, and addresses at any usual distance, come far apart.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+const HASH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Pending requests by address. Requests at one address are in order of insertion.
 ///
@@ -131,7 +131,7 @@ impl Table {
     /// Returns the number of the list of an address, if lists exist.
     fn list(&self, lba: Lba) -> usize {
         // The highest bits depend on all others.
-        (lba.get().wrapping_mul(SPREAD) >> self.shift) as usize
+        (lba.get().wrapping_mul(HASH_FACTOR) >> self.shift) as usize
     }
 
     #[inline]
@@ -150,7 +150,7 @@ impl Table {
     /// Adds a request whose address is not in the table, unless the table is full.
     #[inline]
     fn insert(&mut self, lba: Lba, Tag(tag): Tag) -> bool {
-        if SPARSE * self.len >= self.lists.len() {
+        if LISTS_PER_REQUEST * self.len >= self.lists.len() {
             if self.len == ALONE_MAX {
                 return false;
             }
@@ -203,7 +203,7 @@ impl Table {
     /// Makes twice as many lists.
     #[cold]
     fn grow(&mut self) {
-        let len = (2 * self.lists.len()).max(8 * SPARSE);
+        let len = (2 * self.lists.len()).max(8 * LISTS_PER_REQUEST);
         let lists = core::mem::replace(&mut self.lists, alloc::vec![NIL; len]);
         self.shift = u64::BITS - len.trailing_zeros();
         for mut tag in lists {
@@ -233,8 +233,8 @@ mod tests {
     /// Returns the address with this product. Addresses with close products are in one list.
     fn of_product(product: u64) -> Lba {
         // The inverse of an odd number by Newton's method, which doubles the number of correct bits.
-        let inverse = (0..6).fold(SPREAD, |inverse: u64, _| {
-            inverse.wrapping_mul(2_u64.wrapping_sub(SPREAD.wrapping_mul(inverse)))
+        let inverse = (0..6).fold(HASH_FACTOR, |inverse: u64, _| {
+            inverse.wrapping_mul(2_u64.wrapping_sub(HASH_FACTOR.wrapping_mul(inverse)))
         });
         Lba::new(product.wrapping_mul(inverse))
     }

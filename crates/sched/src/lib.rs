@@ -105,7 +105,7 @@ pub use policy::{
     Among, Built, CheckAmong, Counts, Knowledge, Needs, NumberInfo, OptionInfo, Options, Parts,
     PolicyInfo, Slices, Value,
 };
-pub use positioning::{Head, HeadTime, Positioning, Predicted};
+pub use positioning::{HeadAfter, HeadTime, Positioning, Predicted};
 pub use registry::{NoPositioning, policies};
 pub use request::{Backlog, Class, Flags, Op, Origin, Request, Tag};
 pub use requests::{ListId, Requests};

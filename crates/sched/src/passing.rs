@@ -1,7 +1,7 @@
 //! Knowledge of a model for a search of gap reads: tracks, arm movements between tracks, and sectors that pass under
 //! the head.
 
-use crate::{Head, Op, Positioning};
+use crate::{HeadAfter, Op, Positioning};
 use headtime_units::{Angle, Extent, Nanos, Sectors, Time, Track};
 
 /// Sectors of one track that pass under the head one after the other.
@@ -101,7 +101,7 @@ pub trait Passing: Positioning {
     /// Time at which the head can begin to read or write on a track, for a command that is sent at `sent` and comes
     /// behind `head`. On every cylinder except the head's own, the earliest arrival is at the track of the head's
     /// surface.
-    fn arrives(&self, head: &Head<Self::Place>, sent: Time, track: Track, op: Op) -> Time;
+    fn arrives(&self, head: &HeadAfter<Self::Place>, sent: Time, track: Track, op: Op) -> Time;
 
     /// Latest time until which a read on `from` may keep the head busy, so that the head [arrives](Passing::arrives) at
     /// `to` by `by`, for a command that is sent at `sent`. `None` if the head would be late however soon it is free. On
@@ -166,7 +166,7 @@ impl<P: Passing + ?Sized> Passing for alloc::sync::Arc<P> {
         (**self).way(from, to, op)
     }
 
-    fn arrives(&self, head: &Head<P::Place>, sent: Time, track: Track, op: Op) -> Time {
+    fn arrives(&self, head: &HeadAfter<P::Place>, sent: Time, track: Track, op: Op) -> Time {
         (**self).arrives(head, sent, track, op)
     }
 

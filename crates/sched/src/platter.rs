@@ -10,22 +10,23 @@
 use headtime_units::{Nanos, Time};
 
 /// Largest error in nanoseconds that counts once the platter is found. A larger error has another cause.
-const WINDOW: i64 = 300_000;
+const ERROR_NS_MAX: i64 = 300_000;
 
 /// Growth of the window in nanoseconds per second without an error that counted: a drift of 100 ppm.
 const WINDOW_PER_SECOND: i64 = 100_000;
 
 /// Number of errors until the shares have fallen.
-const FINDING: u32 = 16;
+const FINDING_ERRORS: u32 = 16;
 
-/// Divisor of an error for the phase, once the platter is found.
+/// Divisor of an error for the phase, once the platter is found. With an eighth for the phase and a 256th for the period, 1,000 ppm are
+/// found to 5 us within 300 errors (`docs/design/2026-11-23-predict.md`).
 const ANGLE_PART: i64 = 8;
 
 /// Divisor of an error for the period.
 const PERIOD_PART: i64 = 256;
 
 /// Number of successive errors that agree with each other but not with the phase. The phase is then lost.
-const LOST: u32 = 8;
+const LOST_ERRORS: u32 = 8;
 
 /// Largest deviation of the period from the model's: 2,000 ppm.
 const RATE_MAX: i64 = 2_000_000;
@@ -39,7 +40,7 @@ pub struct Platter {
     /// Rate of change, in nanoseconds per second.
     rate: i64,
     since: Time,
-    /// Errors that counted, up to [`FINDING`].
+    /// Errors that counted, up to [`FINDING_ERRORS`].
     seen: u32,
     /// Successive errors since then that did not count, and the last of them.
     strange: u32,
@@ -83,7 +84,7 @@ impl Platter {
 
     /// Returns true if the platter has been found and not lost since.
     pub fn is_found(&self) -> bool {
-        self.seen >= FINDING
+        self.seen >= FINDING_ERRORS
     }
 
     /// Divides the lateness of a request (negative if early) into whole turns and the rest. The rest is at most half a
@@ -98,7 +99,7 @@ impl Platter {
     pub fn window(&self, now: Time) -> i64 {
         let elapsed = now.saturating_since(self.since).as_nanos() as i64;
         let drift = (elapsed / 1_000_000).saturating_mul(WINDOW_PER_SECOND / 1_000);
-        WINDOW.saturating_add(drift).min(self.turn / 2)
+        ERROR_NS_MAX.saturating_add(drift).min(self.turn / 2)
     }
 
     /// Returns true if an error can come from the platter. Any error can until the platter has been found once.
@@ -123,18 +124,18 @@ impl Platter {
         }
         self.ahead = ahead.rem_euclid(self.turn);
         self.since = now;
-        self.seen = (self.seen + 1).min(FINDING);
+        self.seen = (self.seen + 1).min(FINDING_ERRORS);
         self.strange = 0;
         true
     }
 
-    /// Notes an error that does not fit. After [`LOST`] errors that fit each other, the search for the platter starts
+    /// Notes an error that does not fit. After [`LOST_ERRORS`] errors that fit each other, the search for the platter starts
     /// anew.
     fn is_elsewhere(&mut self, late: i64) -> bool {
-        let fits = (late - self.strange_error).abs() <= WINDOW;
+        let fits = (late - self.strange_error).abs() <= ERROR_NS_MAX;
         self.strange = if fits { self.strange + 1 } else { 1 };
         self.strange_error = late;
-        if self.strange < LOST {
+        if self.strange < LOST_ERRORS {
             return false;
         }
         (self.seen, self.rate) = (0, 0);
@@ -226,7 +227,7 @@ mod tests {
         let mut platter = Platter::new(TURN);
         last_error(&mut platter, 0, 0, 10_000_000, 50);
         let (before, at) = (platter.ahead(platter.since), platter.since);
-        for nth in 1..LOST as u64 {
+        for nth in 1..LOST_ERRORS as u64 {
             let now = at + Nanos::from_millis(10 * nth);
             assert!(!platter.follow(now, 1_500_000), "error {nth}");
             assert_eq!(platter.ahead(now), before);

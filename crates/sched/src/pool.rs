@@ -36,7 +36,8 @@ impl<O> Linked for PoolSlot<O> {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pool<O> {
-    /// Slots by tag. Slots of unused tags are free copies of another slot.
+    /// Slots of queued requests, indexed by request tag. The slot of an unused tag has the state of a free slot, and other fields
+    /// without a meaning: a copy of another slot's.
     slots: Vec<PoolSlot<O>>,
     inserted: u64,
     queued: usize,

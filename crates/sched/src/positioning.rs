@@ -23,7 +23,7 @@ impl Predicted {
 
 /// The head behind a request, as a model sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head<Place> {
+pub struct HeadAfter<Place> {
     /// Place at which the request leaves the head.
     pub place: Place,
     /// Time from which on the arm may leave for another request, by the clock of the model.
@@ -43,7 +43,7 @@ pub struct HeadTime<Place> {
     /// Time of the sectors under the head.
     pub transfer: Nanos,
     /// The head behind the request.
-    pub head: Head<Place>,
+    pub head: HeadAfter<Place>,
     /// Time at which the drive reports completion, by the clock of the model.
     pub done: Time,
     /// True if the drive reports completion when the medium has served the request. The end of a write in the drive's
@@ -58,7 +58,7 @@ pub struct HeadTime<Place> {
 impl<Place: Copy> HeadTime<Place> {
     /// Returns the prediction behind `head` for a request that is `forced` to the medium or not. If a buffered write is
     /// not forced, the arm stays at `head`.
-    pub fn buffered_unless(self, forced: bool, head: &Head<Place>) -> HeadTime<Place> {
+    pub fn buffered_unless(self, forced: bool, head: &HeadAfter<Place>) -> HeadTime<Place> {
         match self.buffered {
             Some(done) if !forced => HeadTime {
                 head: *head,
@@ -129,7 +129,7 @@ pub trait Positioning {
     /// Counts from the later of two times: when the head is free, and when the command is sent.
     fn predict_behind(
         &self,
-        head: &Head<Self::Place>,
+        head: &HeadAfter<Self::Place>,
         sent: Time,
         to: Self::Place,
         op: Op,
@@ -141,7 +141,7 @@ pub trait Positioning {
     /// of the next.
     fn follow(
         &self,
-        head: &Head<Self::Place>,
+        head: &HeadAfter<Self::Place>,
         sent: Time,
         extent: Extent,
         op: Op,
@@ -153,7 +153,7 @@ pub trait Positioning {
             seek,
             rotation,
             transfer: Nanos::ZERO,
-            head: Head {
+            head: HeadAfter {
                 place: self.left_by(extent, op),
                 free,
             },
@@ -211,13 +211,19 @@ impl<P: Positioning + ?Sized> Positioning for alloc::sync::Arc<P> {
         (**self).predict(now, from, to, op)
     }
 
-    fn predict_behind(&self, head: &Head<P::Place>, sent: Time, to: P::Place, op: Op) -> Predicted {
+    fn predict_behind(
+        &self,
+        head: &HeadAfter<P::Place>,
+        sent: Time,
+        to: P::Place,
+        op: Op,
+    ) -> Predicted {
         (**self).predict_behind(head, sent, to, op)
     }
 
     fn follow(
         &self,
-        head: &Head<P::Place>,
+        head: &HeadAfter<P::Place>,
         sent: Time,
         extent: Extent,
         op: Op,

@@ -77,8 +77,8 @@ use self::oldest::Oldest;
 use self::run::Run;
 use crate::policy::{Built, Needs, OptionInfo, Parts, PolicyInfo};
 use crate::{
-    Candidate, Elevator, Entry, Head, HeadState, ListId, Op, Positioning, Request, Requests, Tag,
-    Track, Tracker,
+    Candidate, Elevator, Entry, HeadAfter, HeadState, ListId, Op, Positioning, Request, Requests,
+    Tag, Track, Tracker,
 };
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -171,7 +171,7 @@ struct Located<Place> {
 #[derive(Clone, Copy, Debug)]
 struct Behind<Place> {
     lba: Lba,
-    head: Head<Place>,
+    head: HeadAfter<Place>,
     sent: Time,
 }
 

@@ -104,7 +104,7 @@ mod rule;
 pub(crate) mod tests;
 
 use self::bursts::Bursts;
-use self::frame::{Anticipating, FAR, Foresight};
+use self::frame::{Anticipating, Foresight, HELD_AT_A_STRETCH};
 use self::parents::{Parent, Parents};
 pub use self::rule::StreamRule;
 use crate::jiffies::Hz;
@@ -491,7 +491,7 @@ impl Foresight for Streams {
             Some(limit) => (limit, tail.deadline),
             None => {
                 let service = self.parents.rule().service(tail.end, next.extent.start);
-                (service, now.saturating_add(FAR))
+                (service, now.saturating_add(HELD_AT_A_STRETCH))
             }
         };
         if !self.parents.rule().leaves_room(limit) {

@@ -53,9 +53,9 @@ mod serde_impls {
     /// An error says the text once, which a [`SpecError`](crate::SpecError) does already.
     impl<'de> Deserialize<'de> for Spec {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Spec, D::Error> {
-            struct Text;
+            struct TextVisitor;
 
-            impl Visitor<'_> for Text {
+            impl Visitor<'_> for TextVisitor {
                 type Value = Spec;
 
                 fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,7 +68,7 @@ mod serde_impls {
                 }
             }
 
-            from.deserialize_str(Text)
+            from.deserialize_str(TextVisitor)
         }
     }
 

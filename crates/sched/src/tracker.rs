@@ -5,7 +5,7 @@
 //! then at the end of the command (Lumb, Schindler and Ganger, FAST 2002, section 3.3, "Resync after each request").
 
 use crate::platter::Platter;
-use crate::{Head, HeadState, HeadTime, Op, Positioning, TrackedCommand, Twin};
+use crate::{HeadAfter, HeadState, HeadTime, Op, Positioning, TrackedCommand, Twin};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::fmt;
@@ -74,7 +74,7 @@ pub trait Track: fmt::Debug {
 }
 
 /// Tolerance for reads from the medium: such a read may be done this much sooner than its seek and transfer.
-const SLACK: Nanos = Nanos::from_micros(300);
+const READ_TOLERANCE: Nanos = Nanos::from_micros(300);
 
 /// Up to this number of commands, the tracker assumes the order of sending, even if the drive has used another order.
 const IN_ORDER: usize = 2;
@@ -92,6 +92,8 @@ struct Sent<Place> {
 
 /// Follows the head of a drive by a [`Positioning`]. Each command begins where the preceding one ends, and each answer
 /// corrects the account.
+///
+/// Invariants: `known <= chained <= in_drive.len()`; `in_drive[..chained]` have a `time`.
 pub struct Tracker<P: Positioning> {
     model: P,
     platter: Option<Platter>,
@@ -171,14 +173,14 @@ impl<P: Positioning> Tracker<P> {
 
     /// Returns the head behind the first `count` commands in the drive, all of which are predicted, by a clock of the
     /// model that leads by `ahead`.
-    fn behind(&self, count: usize, ahead: Nanos) -> Head<P::Place> {
+    fn behind(&self, count: usize, ahead: Nanos) -> HeadAfter<P::Place> {
         let last = count.checked_sub(1).map(|last| &self.in_drive[last]);
         match last.and_then(|last| Some((last.time?.head, last.ahead))) {
-            Some((head, of)) => Head {
+            Some((head, of)) => HeadAfter {
                 free: (head.free + ahead).saturating_sub(of),
                 ..head
             },
-            None => Head {
+            None => HeadAfter {
                 place: self.place,
                 free: self.free + ahead,
             },
@@ -336,7 +338,7 @@ impl<P: Positioning> Track for Tracker<P> {
             let least = time.seek + time.transfer;
             let early = sent.what.op.is_read() && late < -platter.window(now);
             let as_expected = nearer.is_some_and(|late| late.abs() <= platter.window(now));
-            hit = early && (!platter.fits(now, rest) || observed + SLACK < least)
+            hit = early && (!platter.fits(now, rest) || observed + READ_TOLERANCE < least)
                 || as_expected && ending.is_some_and(|end| end.is_hit);
             let off = nearer.map_or(rest, |late| platter.divide(late).1);
             surprise = if hit {
@@ -625,7 +627,13 @@ mod tests {
             Line.seek(from, to, op)
         }
 
-        fn follow(&self, head: &Head<u64>, sent: Time, extent: Extent, op: Op) -> HeadTime<u64> {
+        fn follow(
+            &self,
+            head: &HeadAfter<u64>,
+            sent: Time,
+            extent: Extent,
+            op: Op,
+        ) -> HeadTime<u64> {
             let on_medium = Line.follow(head, sent, extent, op);
             let buffered = (!op.is_read()).then(|| sent + Nanos::from_micros(100));
             HeadTime {

@@ -35,7 +35,7 @@
 //! # Trials
 //!
 //! A trial is a turn of another choice between turns of the choice in force. The other choice is put in force if it serves more by
-//! [`MARGIN`] in the mean of two trials, or half as much again in one. A choice that serves much less loses its turn early.
+//! [`MARGIN_PERCENT`] in the mean of two trials, or half as much again in one. A choice that serves much less loses its turn early.
 //!
 //! The loss of a trial is measured too, from its start to the end of the next turn of the choice in force: broken streams take
 //! time to form again. A choice is tried again when the loss of all trials and of one more is within the share of the time for
@@ -46,12 +46,12 @@ mod budget;
 mod span;
 
 use self::budget::Budget;
-use self::span::{LONGEST, MOST, ONE, Span};
+use self::span::{Span, THROUGHPUT_IN_FORCE, THROUGHPUT_MAX, TURN_LENGTHS_MAX};
 use crate::Request;
 use alloc::vec::Vec;
 use headtime_units::{Millionths, Nanos, Sectors, Time};
 
-/// Loads that have choices of their own.
+/// Kinds of load. For each kind, trials choose a scheduler separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Load {
     Random,
@@ -64,42 +64,43 @@ const LOADS: usize = 3;
 /// Weight of a request in the share of continuing requests: 1 of 2 to this power.
 const SHARE_SHIFT: u32 = 5;
 /// The whole of that share.
-const WHOLE: u32 = 1 << 16;
+const SHARE_WHOLE: u32 = 1 << 16;
 /// Ends of requests that are remembered; a power of 2. With more streams, some continuations are missed.
-const ENDS: usize = 1024;
+const ENDS_REMEMBERED: usize = 1024;
 /// Time without a synchronous request after which the load is writes.
 const WRITES_FOR: Nanos = Nanos::from_millis(200);
 /// Parts of a turn, and the percentage of the throughput in force below which a trial ends after such a part.
-const HOPELESS: [(u64, u128); 2] = [(4, 40), (2, 70)];
+const HOPELESS_PARTS: [(u64, u128); 2] = [(4, 40), (2, 70)];
 /// Least advantage of another choice, in percent.
-const MARGIN: u64 = 2;
+const MARGIN_PERCENT: u64 = 2;
 /// Turns of a load before the first trial of a scheduler: 6 s by default, the paper's shortest time between two decisions.
-const FIRST: u64 = 12;
+const FIRST_TRIAL_TURNS: u64 = 12;
 /// Length of a turn of waiting. Of 150, 200, 300 and 500 ms it has the fewest points of the grid that lose (the design note).
 const WAIT_TURN: Nanos = Nanos::from_millis(300);
 /// Share of the time that trials of waiting may cost.
 const WAIT_COST: Millionths = Millionths(10_000);
 /// Span whose share the budget of those trials holds or owes at most, in ns.
 const WAIT_HORIZON: i64 = 60_000_000_000;
-/// Lost time that a won wait pays for, in multiples of the time that the wait saves.
-const WON: u64 = 2;
+/// Lost time that a won wait pays for, in multiples of the time that the wait saves. A won wait pays twice, since waits of which half
+/// are lost can double the throughput (`docs/design/2026-11-28-waits.md`).
+const WON_FACTOR: u64 = 2;
 /// Span whose share a budget of waits holds at most, and at the start, in ns.
-const HORIZON: i64 = 4_000_000_000;
+const BUDGET_SPAN_NS: i64 = 4_000_000_000;
 /// Index of waiting among the two ways of [`Trials::of_waits`]. The other way is the elevator.
 const WAITING: usize = 1;
 /// Least turns between two trials of a choice.
-const PAUSE: u64 = 2;
+const PAUSE_TURNS: u64 = 2;
 /// Part of its throughput that the choice in force must fall to for free trials, and turns between two such falls.
-const FELL: u64 = 2;
-const FELL_AGAIN: u64 = 40;
+const FALL_PART: u64 = 2;
+const FALL_PAUSE_TURNS: u64 = 40;
 /// Throughput of a trial that needs no second trial.
-const CLEAR: u64 = ONE + ONE / 2;
+const CLEAR_THROUGHPUT: u64 = THROUGHPUT_IN_FORCE + THROUGHPUT_IN_FORCE / 2;
 /// Trials after which a new one weighs no less.
-const TRIALS: u64 = 4;
+const TRIALS_WEIGHED: u64 = 4;
 
 /// Trials of a choice under a load.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct ChoiceResults {
     /// Throughput as a share of the choice in force; a mean of the trials.
     share: u64,
     trials: u64,
@@ -113,7 +114,7 @@ struct Known {
 #[derive(Clone, Debug)]
 struct Choices {
     kept: usize,
-    of: Vec<Known>,
+    of: Vec<ChoiceResults>,
     /// Time for which the load was there, in ns.
     time: u64,
 }
@@ -137,6 +138,9 @@ struct Contender {
 }
 
 /// Chooses among several ways to serve; see the head of this file.
+///
+/// Invariants: `before <= in_drive <= here[0] + here[1]`; `number >= 1`; `share <= SHARE_WHOLE`; `ends.len() = ENDS_REMEMBERED`;
+/// `active < known[i].of.len()`.
 #[derive(Clone, Debug)]
 pub struct Trials {
     turn: u64,
@@ -183,8 +187,8 @@ impl Trials {
     /// Builds trials of `count` choices, ordered by the sequential share of the load. Trials may cost this share of the
     /// time.
     pub(crate) fn new(count: usize, turn: Nanos, cost: Millionths) -> Trials {
-        let unknown = Known {
-            share: ONE,
+        let unknown = ChoiceResults {
+            share: THROUGHPUT_IN_FORCE,
             trials: 0,
             lost: 0,
             again: 0,
@@ -197,7 +201,7 @@ impl Trials {
         let turn = turn.as_nanos().max(1);
         Trials {
             turn,
-            first: turn.saturating_mul(FIRST),
+            first: turn.saturating_mul(FIRST_TRIAL_TURNS),
             budget: Budget::new(cost),
             waits: None,
             held: false,
@@ -209,8 +213,8 @@ impl Trials {
             in_drive: 0,
             before: 0,
             number: 1,
-            share: WHOLE / 2,
-            ends: alloc::vec![u64::MAX; ENDS],
+            share: SHARE_WHOLE / 2,
+            ends: alloc::vec![u64::MAX; ENDS_REMEMBERED],
             last_sync: Time::ZERO,
             load: Load::Sequential,
             known: [from(0), from(count - 1), from(0)],
@@ -232,7 +236,7 @@ impl Trials {
         // Bounds the budget, since losses and gains by chance cancel out.
         trials.budget = trials.budget.within(WAIT_HORIZON);
         trials.budget.left = 0;
-        trials.waits = Some([Budget::new(share).within(HORIZON); 2]);
+        trials.waits = Some([Budget::new(share).within(BUDGET_SPAN_NS); 2]);
         trials
     }
 
@@ -254,7 +258,7 @@ impl Trials {
     pub fn waited(&mut self, now: Time, won: bool) {
         let ended = self.wait.take().zip(self.waits.as_mut());
         match ended {
-            Some(((_, instead), [_, lost])) if won => lost.gain(WON * instead.as_nanos()),
+            Some(((_, instead), [_, lost])) if won => lost.gain(WON_FACTOR * instead.as_nanos()),
             Some(((from, _), [_, lost])) => lost.lose(now.saturating_since(from).as_nanos()),
             None => {}
         }
@@ -285,7 +289,7 @@ impl Trials {
     }
 
     fn place(lba: u64) -> usize {
-        (lba.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - ENDS.ilog2())) as usize
+        (lba.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - ENDS_REMEMBERED.ilog2())) as usize
     }
 
     /// Returns true if a request ended here, and forgets it.
@@ -299,7 +303,11 @@ impl Trials {
     }
 
     fn counted(&mut self, goes_on: bool, end: u64) {
-        let part = if goes_on { WHOLE >> SHARE_SHIFT } else { 0 };
+        let part = if goes_on {
+            SHARE_WHOLE >> SHARE_SHIFT
+        } else {
+            0
+        };
         self.share = self.share - (self.share >> SHARE_SHIFT) + part;
         self.ends[Self::place(end)] = end;
     }
@@ -406,8 +414,8 @@ impl Trials {
             return Load::Writes;
         }
         match self.share {
-            share if share >= WHOLE / 8 * 5 => Load::Sequential,
-            share if share <= WHOLE / 8 * 3 => Load::Random,
+            share if share >= SHARE_WHOLE / 8 * 5 => Load::Sequential,
+            share if share <= SHARE_WHOLE / 8 * 3 => Load::Random,
             // After writes, in between counts as random.
             _ if self.load == Load::Writes => Load::Random,
             _ => self.load,
@@ -441,7 +449,7 @@ impl Trials {
             Phase::Tried(other) => {
                 let kept = self.kept.expect("it was measured before the trial");
                 let (own, others) = self.span.beside(&kept);
-                let hopeless = HOPELESS.iter().any(|(part, percent)| {
+                let hopeless = HOPELESS_PARTS.iter().any(|(part, percent)| {
                     self.span.nanos >= self.turn / part && own * 100 < others * percent
                 });
                 if hopeless || whole {
@@ -469,10 +477,10 @@ impl Trials {
             return;
         };
         let (own, others) = self.span.beside(&kept);
-        if self.falls_from <= self.clock && own * u128::from(FELL) < others {
-            self.falls_from = self.clock + self.turn.saturating_mul(FELL_AGAIN);
+        if self.falls_from <= self.clock && own * u128::from(FALL_PART) < others {
+            self.falls_from = self.clock + self.turn.saturating_mul(FALL_PAUSE_TURNS);
             // Long enough for one trial of each choice and the turns between.
-            let trials = 2 * LONGEST * self.known[0].of.len() as u64;
+            let trials = 2 * TURN_LENGTHS_MAX * self.known[0].of.len() as u64;
             self.free_until = self.clock + self.turn.saturating_mul(trials);
             let known = &mut self.known[self.load as usize].of;
             known.iter_mut().for_each(|known| known.again = 0);
@@ -503,14 +511,16 @@ impl Trials {
 
     /// Ends a trial.
     fn tried(&mut self, other: usize, share: u64) {
-        let again = self.clock.saturating_add(self.turn.saturating_mul(PAUSE));
+        let again = self
+            .clock
+            .saturating_add(self.turn.saturating_mul(PAUSE_TURNS));
         let Choices { kept, of, .. } = &mut self.known[self.load as usize];
         let known = &mut of[other];
-        known.trials = (known.trials + 1).min(TRIALS);
+        known.trials = (known.trials + 1).min(TRIALS_WEIGHED);
         known.share = (known.share * (known.trials - 1) + share) / known.trials;
         known.again = again;
-        let (mean, sure) = (known.share, known.trials > 1 || share >= CLEAR);
-        if mean <= ONE + ONE * MARGIN / 100 {
+        let (mean, sure) = (known.share, known.trials > 1 || share >= CLEAR_THROUGHPUT);
+        if mean <= THROUGHPUT_IN_FORCE + THROUGHPUT_IN_FORCE * MARGIN_PERCENT / 100 {
             self.begin(Phase::After(other));
             return;
         }
@@ -522,14 +532,15 @@ impl Trials {
             return;
         }
         // The shares are relative to the choice in force, which changes.
-        of.iter_mut()
-            .for_each(|known| known.share = (known.share * ONE / mean).min(MOST));
+        of.iter_mut().for_each(|known| {
+            known.share = (known.share * THROUGHPUT_IN_FORCE / mean).min(THROUGHPUT_MAX)
+        });
         let former = &mut of[*kept];
-        former.share = ONE * ONE / mean;
+        former.share = THROUGHPUT_IN_FORCE * THROUGHPUT_IN_FORCE / mean;
         former.trials = former.trials.max(1);
         former.again = again;
         *kept = other;
-        of[other].share = ONE;
+        of[other].share = THROUGHPUT_IN_FORCE;
         self.kept = None;
         self.begin(Phase::Kept);
     }

@@ -27,7 +27,7 @@ impl TrackedCommand {
 }
 
 /// A simulated drive that receives the commands of a real drive. Contents of the buffer, reading ahead and writing back depend on all
-/// commands before. A prediction from one [`Head`](crate::Head) does not know these commands.
+/// commands before. A prediction from one [`HeadAfter`](crate::HeadAfter) does not know these commands.
 ///
 /// Times are by the clock of the model. A time before the last one counts as the last one.
 pub trait Twin: fmt::Debug {

@@ -3,7 +3,7 @@
 use super::blocks::Keeps;
 use super::byte_range::ByteRange;
 use super::identity::{Identity, ProgressError};
-use super::progress::Plan;
+use super::progress::ScrubPlan;
 use super::promises::Promises;
 use headtime_linux::clock::Wall;
 use headtime_units::{Bytes, Extent, Lba, MorePercent, Nanos, Sectors};
@@ -104,7 +104,7 @@ pub const READ_BYTES_MAX: u64 = BLOCK_MAX;
 
 impl ScrubAsk {
     /// Checks the options and returns the plan of a scrub of this disk.
-    pub(super) fn plan(&self, disk: &Identity) -> Result<Plan, ScrubError> {
+    pub(super) fn plan(&self, disk: &Identity) -> Result<ScrubPlan, ScrubError> {
         let sector = u64::from(disk.sector_bytes);
         let capacity = disk.bytes();
         let block = match self.block {
@@ -151,7 +151,7 @@ impl ScrubAsk {
         let start = start / block * block;
         let end = end.next_multiple_of(block).min(capacity);
         let promises = self.promises(Promises::default());
-        let plan = Plan {
+        let plan = ScrubPlan {
             identity: disk.clone(),
             range: Extent::new(
                 Lba::new(start / sector),

@@ -8,7 +8,7 @@ use super::blocks::Keeps;
 use super::flat::Flat;
 use super::identity::{Identity, ProgressError, serial_of};
 use super::job::{Face, Files, Scrub};
-use super::progress::{Plan, ProgressFile, Restored};
+use super::progress::{ProgressFile, Restored, ScrubPlan};
 use super::served::{MakeJob, Served};
 use super::sink::{Sink, SinkThread};
 use super::status::{
@@ -77,7 +77,7 @@ struct Now {
 }
 
 struct Last {
-    plan: Plan,
+    plan: ScrubPlan,
     face: Arc<Face>,
     /// Thread that hashes or copies for this scrub.
     worker: SinkThread,
@@ -305,7 +305,7 @@ impl Scrubs {
     fn begin_anew(
         &self,
         now: &mut Now,
-        plan: Plan,
+        plan: ScrubPlan,
         changed: &FoundSectors,
         state: ScrubState,
     ) -> Result<Last, ScrubError> {
@@ -428,7 +428,7 @@ impl Scrubs {
     }
 
     /// Checks that the options match an unfinished scrub's.
-    fn fits(&self, plan: &Plan, ask: &ScrubAsk) -> Result<(), ScrubError> {
+    fn fits(&self, plan: &ScrubPlan, ask: &ScrubAsk) -> Result<(), ScrubError> {
         let sector_bytes = self.identity.sector_bytes;
         let block = plan.block.bytes(sector_bytes);
         let asked = self.plan(&ScrubAsk {
@@ -470,7 +470,7 @@ impl Scrubs {
         Err(ScrubError::Unfinished { what, is })
     }
 
-    fn plan(&self, ask: &ScrubAsk) -> Result<Plan, ScrubError> {
+    fn plan(&self, ask: &ScrubAsk) -> Result<ScrubPlan, ScrubError> {
         if self.disk.members() != 1 {
             return Err(ScrubError::Volume);
         }
@@ -513,7 +513,7 @@ impl Scrubs {
     }
 
     /// Checks that the scrub has idle time or gaps to read in.
-    fn may_begin(&self, plan: &Plan) -> Result<(), ScrubError> {
+    fn may_begin(&self, plan: &ScrubPlan) -> Result<(), ScrubError> {
         let may = self.gaps();
         match plan.idle().is_none() && may != Gaps::Used {
             true => Err(ScrubError::NothingToReadIn(may.text())),
@@ -521,7 +521,7 @@ impl Scrubs {
         }
     }
 
-    fn start(&self, plan: Plan, from: BeginsWith<'_>) -> Result<Last, ScrubError> {
+    fn start(&self, plan: ScrubPlan, from: BeginsWith<'_>) -> Result<Last, ScrubError> {
         self.may_begin(&plan)?;
         let may = self.gaps();
         let restored = from.restored;
@@ -584,7 +584,7 @@ impl Scrubs {
     fn job<P: Passing + Clone + Send + 'static>(
         &self,
         model: P,
-        plan: &Plan,
+        plan: &ScrubPlan,
         may: Gaps,
         from: (Files, Option<&Restored>),
         face: &Arc<Face>,
@@ -648,7 +648,7 @@ fn are_side_by_side(one: &Path, other: &Path) -> bool {
 }
 
 /// Status of a scrub without progress.
-fn blank(plan: &Plan, kept: Option<String>) -> ScrubStatus {
+fn blank(plan: &ScrubPlan, kept: Option<String>) -> ScrubStatus {
     let blocks = plan.range_blocks();
     let blocks = blocks.end - blocks.start;
     let file = |what: Keeps| {

@@ -1,6 +1,6 @@
 //! Model of a drive without a profile.
 
-use headtime_sched::{Head, Op, Pass, Passing, Positioning, Predicted, TrackPart};
+use headtime_sched::{HeadAfter, Op, Pass, Passing, Positioning, Predicted, TrackPart};
 use headtime_units::{Angle, Extent, Lba, Nanos, Sectors, Time, Track};
 
 /// Drive with a known size and no profile: a single track with all sectors. The model suffices to record blocks, and has no gaps.
@@ -58,7 +58,7 @@ impl Passing for Flat {
         Nanos::ZERO
     }
 
-    fn arrives(&self, _: &Head<()>, sent: Time, _: Track, _: Op) -> Time {
+    fn arrives(&self, _: &HeadAfter<()>, sent: Time, _: Track, _: Op) -> Time {
         sent
     }
 

@@ -20,7 +20,7 @@ use std::time::UNIX_EPOCH;
 pub(super) use line::{Line, Moment};
 
 /// Bytes that are checked for zeroes together: the unit of a file system's holes.
-const UNIT: usize = 4096;
+const ZERO_UNIT_BYTES: usize = 4096;
 
 /// Zeroes to write at a time where a file system has no holes.
 static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
@@ -171,11 +171,13 @@ impl ImageFile {
     fn write_at(&self, mut at: u64, mut data: &[u8]) -> io::Result<()> {
         while !data.is_empty() {
             // The first piece ends where a hole may begin.
-            let unit = UNIT - (at % UNIT as u64) as usize;
+            let unit = ZERO_UNIT_BYTES - (at % ZERO_UNIT_BYTES as u64) as usize;
             let zero = is_zero(&data[..unit.min(data.len())]);
             let mut len = unit.min(data.len());
-            while len < data.len() && is_zero(&data[len..data.len().min(len + UNIT)]) == zero {
-                len = data.len().min(len + UNIT);
+            while len < data.len()
+                && is_zero(&data[len..data.len().min(len + ZERO_UNIT_BYTES)]) == zero
+            {
+                len = data.len().min(len + ZERO_UNIT_BYTES);
             }
             match zero {
                 true => self.zero_at(at, len as u64)?,

@@ -4,8 +4,8 @@
 
 mod ending;
 mod face;
-mod heard;
 mod line;
+mod promise_date;
 mod promises;
 mod reads;
 mod resting;
@@ -15,7 +15,7 @@ mod syncs;
 
 use super::files::DurableFile;
 use super::image::Line;
-use super::progress::{Plan, ProgressFile, Restored};
+use super::progress::{ProgressFile, Restored, ScrubPlan};
 use super::reading::{PARTS_FROM, Reading, Urgency};
 use super::served::Served;
 use super::sink::{Sink, Task};
@@ -23,12 +23,12 @@ use super::status::{Gaps, ScrubState};
 use super::taker::{Taker, Takes};
 use super::watch::Watch;
 use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lane};
-use headtime_gaps::{Freeblock, Rests, Verdict};
+use headtime_gaps::{FailurePause, Freeblock, Verdict};
 use headtime_linux::clock::Wall;
 use headtime_linux::shown::PathShown as _;
 use headtime_sched::{Passing, Track};
 use headtime_units::{Nanos, Sectors, Time};
-use heard::{Heard, OnFile};
+use promise_date::{OnFile, PromiseDate};
 use state::{Ending, State};
 use std::io;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(super) struct Files {
 /// Reads a range of a disk block by block, in gaps and in idle time.
 pub(super) struct Scrub<P: Passing> {
     state: State,
-    plan: Plan,
+    plan: ScrubPlan,
     reading: Reading<P>,
     /// Taker of the data, if the scrub hashes or copies. A scrub that is over has none.
     taker: Option<Taker>,
@@ -74,7 +74,7 @@ pub(super) struct Scrub<P: Passing> {
     /// Promises, verdict and pause as the progress file has them. `said` is the present verdict and its date.
     on_file: OnFile,
     said: Option<(Verdict, Wall)>,
-    heard: Option<Heard>,
+    date_taken: Option<PromiseDate>,
     /// Number of verdicts at the last report about promises.
     told_verdicts: usize,
 }
@@ -84,7 +84,7 @@ impl<P: Passing> Scrub<P> {
     /// not.
     pub fn new(
         scan: Freeblock<P>,
-        plan: Plan,
+        plan: ScrubPlan,
         may: Gaps,
         disk: Arc<dyn Served>,
         (files, restored): (Files, Option<&Restored>),
@@ -127,7 +127,7 @@ impl<P: Passing> Scrub<P> {
             is_gone: None,
             is_asked: false,
             piece,
-            heard: None,
+            date_taken: None,
             told_verdicts: 0,
         })
     }
@@ -161,7 +161,7 @@ impl<P: Passing> Scrub<P> {
     }
 
     /// Handles orders of the controlling threads and results of the taker, and does the periodic work that is due.
-    fn attend(&mut self, now: Time) {
+    fn poll(&mut self, now: Time) {
         if self.state == State::Over {
             return;
         }
@@ -200,7 +200,7 @@ impl<P: Passing> Scrub<P> {
         // A scrub that can only begin anew does not continue.
         if !matches!(self.state, State::Lost(_) | State::Over) {
             self.state.go_on(self.on_file.paused);
-            self.reading.rests = Rests::default();
+            self.reading.rests = FailurePause::default();
             if self
                 .syncs
                 .as_ref()
@@ -328,7 +328,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        self.attend(now);
+        self.poll(now);
         self.reading.look_at(engine, approach);
         self.reading.note_parts(now);
         if !self.reads() || now < self.reading.rests.until() {
@@ -421,7 +421,7 @@ impl<P: Passing + Clone + 'static> Background for Scrub<P> {
             false => self.was_read(now, done, data),
         }
         self.publish(now);
-        self.attend(now);
+        self.poll(now);
     }
 }
 

@@ -49,7 +49,7 @@ const FORMAT: &str = "headtime scrub 2";
 
 /// Extent and options of a scrub.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct ScrubPlan {
     /// The disk.
     pub identity: Identity,
     /// Sectors to read: whole blocks, except at the end of the disk.
@@ -70,7 +70,7 @@ pub(super) struct Plan {
 #[derive(Clone, Debug)]
 pub(super) struct Restored {
     /// Extent and options of the scrub.
-    pub plan: Plan,
+    pub plan: ScrubPlan,
     /// The blocks that are done, as bits.
     pub done: Vec<u64>,
     /// State of the scrub.
@@ -91,7 +91,7 @@ pub(super) struct Restored {
 
 impl Restored {
     /// State of a scrub that begins. A scrub that begins anew may have found changes before.
-    pub fn new(plan: Plan, changed: &FoundSectors, state: ScrubState) -> Restored {
+    pub fn new(plan: ScrubPlan, changed: &FoundSectors, state: ScrubState) -> Restored {
         Restored {
             done: Vec::new(),
             plan,
@@ -124,7 +124,7 @@ pub(super) struct ProgressFile {
     path: PathBuf,
     file: File,
     id: FileId,
-    plan: Plan,
+    plan: ScrubPlan,
     pages: Pages,
     /// Pages whose bits in the file are out of date.
     dirty: BTreeSet<usize>,
@@ -137,7 +137,7 @@ pub(super) struct ProgressFile {
     summary: Option<String>,
 }
 
-fn to_json(plan: &Plan) -> Result<Value, ProgressError> {
+fn to_json(plan: &ScrubPlan) -> Result<Value, ProgressError> {
     let mut about = files::about(FORMAT, &plan.identity)?;
     about["start"] = json!(plan.range.start.get());
     about["len"] = json!(plan.range.len.get());
@@ -154,7 +154,7 @@ fn to_json(plan: &Plan) -> Result<Value, ProgressError> {
     Ok(about)
 }
 
-fn from_json(about: &Value) -> Result<Plan, String> {
+fn from_json(about: &Value) -> Result<ScrubPlan, String> {
     let identity = files::disk_of(about)?;
     let number = |key: &str| files::number(about, key);
     let (capacity, block) = (identity.capacity.get(), number("block")?);
@@ -176,7 +176,7 @@ fn from_json(about: &Value) -> Result<Plan, String> {
     if part.start < blocks.start || part.end > blocks.end {
         return Err(format!("{part} are copied, and {blocks} read"));
     }
-    Ok(Plan {
+    Ok(ScrubPlan {
         identity,
         range,
         part,
@@ -190,7 +190,7 @@ fn from_json(about: &Value) -> Result<Plan, String> {
     })
 }
 
-impl Plan {
+impl ScrubPlan {
     /// Returns true if the scrub copies.
     pub fn is_copy(&self) -> bool {
         matches!(self.keeps, Some((Keeps::Image, _)))
@@ -368,7 +368,7 @@ impl ProgressFile {
         let summary = files::read_text(&file, seal, SUMMARY).map_err(failed)?;
         let is_whole = says.take_summary(summary.as_deref(), lines.len() as u64);
         is_whole.map_err(|()| format(summary.unwrap_or_default()))?;
-        says.is_done_as_it_says();
+        says.resume_if_marks_are_lost();
         let counts = LineCounts::of(&says.unreadable, &says.changed);
         if says.damage.pages > 0 {
             // A whole file takes the place of the damaged file.

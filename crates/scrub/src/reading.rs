@@ -4,10 +4,10 @@
 
 mod parts;
 
-use super::progress::Plan;
+use super::progress::ScrubPlan;
 use super::status::{Gaps, ScrubStatus};
 use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Outcome, RequestId};
-use headtime_gaps::{Freeblock, Rests};
+use headtime_gaps::{FailurePause, Freeblock};
 use headtime_sched::Passing;
 use headtime_units::{Extent, Lba, Nanos, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use std::ops::{Range, RangeInclusive};
 pub(super) use parts::Urgency;
 
 /// Number of timeouts, each of a read of one block alone, after which the block counts as unreadable.
-const TIMEOUTS: u8 = 3;
+const TIMEOUTS_MAX: u8 = 3;
 
 /// Assumed time of a read of a part of a block, before any such read has been timed: a few turns.
 const PART_TAKES: Nanos = Nanos::from_millis(50);
@@ -36,7 +36,7 @@ pub(crate) struct PartOfBlock {
 pub(super) struct Reading<P: Passing> {
     pub scan: Freeblock<P>,
     /// Suspends reads after failures.
-    pub rests: Rests,
+    pub rests: FailurePause,
     /// Sectors of a block.
     block: u64,
     /// `Used` if the scrub may look for gaps, else the reason why not. `gaps` is the state at present.
@@ -76,10 +76,10 @@ pub(super) struct Reading<P: Passing> {
 
 impl<P: Passing> Reading<P> {
     /// `may` is `Used` if gaps can be looked for, else the reason why not. `gaps` is the expected use of gaps.
-    pub fn new(scan: Freeblock<P>, plan: &Plan, (may, gaps): (Gaps, Gaps)) -> Reading<P> {
+    pub fn new(scan: Freeblock<P>, plan: &ScrubPlan, (may, gaps): (Gaps, Gaps)) -> Reading<P> {
         Reading {
             scan,
-            rests: Rests::default(),
+            rests: FailurePause::default(),
             block: plan.block.get(),
             may,
             gaps,
@@ -105,7 +105,7 @@ impl<P: Passing> Reading<P> {
     }
 
     /// Removes the blocks that are done from the scan.
-    pub fn skip_done(&mut self, plan: &Plan, done: &[u64]) {
+    pub fn skip_done(&mut self, plan: &ScrubPlan, done: &[u64]) {
         let is_done = |number: &u64| done[(number / 64) as usize] >> (number % 64) & 1 == 1;
         let Range { mut start, end } = plan.range_blocks();
         while let Some(from) = (start..end).find(is_done) {
@@ -117,7 +117,7 @@ impl<P: Passing> Reading<P> {
     }
 
     /// Makes each block wanted that is neither `done` nor wanted.
-    pub fn want_all_but(&mut self, plan: &Plan, done: Vec<u64>) {
+    pub fn want_all_but(&mut self, plan: &ScrubPlan, done: Vec<u64>) {
         let blocks = plan.range_blocks();
         for (word, done) in done.into_iter().enumerate() {
             let lacking = !(done | self.undone(word));
@@ -213,13 +213,13 @@ impl<P: Passing> Reading<P> {
         }
     }
 
-    /// Counts a timeout of a read of one block alone. After [`TIMEOUTS`] timeouts, returns the sectors of the block, which count as
+    /// Counts a timeout of a read of one block alone. After [`TIMEOUTS_MAX`] timeouts, returns the sectors of the block, which count as
     /// unreadable.
     pub fn timed_out(&mut self, block: Lba, read: u64) -> Option<Extent> {
         let number = self.number(block);
         let times = self.timeouts.entry(number).or_default();
         *times += 1;
-        if *times < TIMEOUTS {
+        if *times < TIMEOUTS_MAX {
             return None;
         }
         let extent = self.scan.wanted().block_at(block);

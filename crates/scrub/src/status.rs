@@ -60,7 +60,8 @@ pub struct CopyStatus {
     pub again: u64,
     /// Reason why an unfinished copy of an earlier server does not count.
     pub why_anew: Option<String>,
-    /// True if the line is drawn: the image will have the disk's contents of that moment, unless a read or the file still fails.
+    /// True if the moment of the copy is fixed: clients' later writes are not in the image. If a read or the file still fails, a later
+    /// moment replaces this moment.
     pub is_settled: bool,
 }
 
@@ -86,14 +87,14 @@ pub enum Gaps {
 }
 
 /// Deepest queue of the drive whose order can be predicted. With more commands, the drive chooses the next one.
-const PREDICTED: u32 = 2;
+const PREDICTED_COMMANDS_MAX: u32 = 2;
 
 impl Gaps {
     /// Expected use of gaps of a drive that gets up to `depth` commands at a time, until clients' requests show the actual one. `self` is
     /// the use of gaps as the profile allows it.
     pub(super) fn at_depth(self, depth: u32) -> Gaps {
         match self {
-            Gaps::Used if depth > PREDICTED => Gaps::OtherOrder,
+            Gaps::Used if depth > PREDICTED_COMMANDS_MAX => Gaps::OtherOrder,
             known => known,
         }
     }
@@ -328,7 +329,7 @@ pub struct Pace {
 const LOOK_EVERY: Nanos = Nanos::from_secs(5);
 
 /// Number of samples that are retained: ten minutes.
-const LOOKS: usize = 120;
+const SAMPLES_MAX: usize = 120;
 
 impl Pace {
     /// Notes the number of blocks that are read by now.
@@ -337,7 +338,7 @@ impl Pace {
         let before = self.seen.iter().nth_back(1);
         if is_first || before.is_some_and(|(at, _)| now.saturating_since(*at) >= LOOK_EVERY) {
             self.seen.push_back((now, read));
-            if self.seen.len() > LOOKS {
+            if self.seen.len() > SAMPLES_MAX {
                 self.seen.pop_front();
             }
         } else if let Some(last) = self.seen.back_mut() {

@@ -3,7 +3,7 @@
 //! A taker is notified that a block was read, and that a block will be written. The taker says whether the data of a block count.
 
 use super::image::Moment;
-use super::progress::Plan;
+use super::progress::ScrubPlan;
 use super::sink::{BlockRead, Sink, Task, Whole};
 use headtime_units::Extent;
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ pub(super) enum Takes {
 
 impl Taker {
     /// Taker for the hashes or the image of a plan.
-    pub fn new(sink: Sink, plan: &Plan) -> Taker {
+    pub fn new(sink: Sink, plan: &ScrubPlan) -> Taker {
         let block = plan.block.bytes(plan.identity.sector_bytes);
         Taker {
             sink,

@@ -46,7 +46,7 @@ pub(super) struct Watch {
     block: Sectors,
     blocks: BlocksFile,
     disk: Arc<dyn Served>,
-    known: Mutex<Known>,
+    known: Mutex<WatchMarks>,
     /// Damage of the file that was found when the file was read, until a scrub reports the damage.
     damage: Mutex<Damage>,
     is_lost: AtomicBool,
@@ -54,8 +54,9 @@ pub(super) struct Watch {
     has_ended: AtomicBool,
 }
 
+/// Marks of written blocks, and the pages of marks that the file lacks.
 #[derive(Debug)]
-struct Known {
+struct WatchMarks {
     /// Marks, a bit for each block.
     bits: Vec<u64>,
     /// Pages that are to be written, since the file has fewer marks there, or damage.
@@ -157,7 +158,7 @@ impl Watch {
             block,
             blocks,
             disk: Arc::clone(disk),
-            known: Mutex::new(Known {
+            known: Mutex::new(WatchMarks {
                 bits,
                 dirty: damaged.into_iter().collect(),
                 lost: None,
@@ -279,7 +280,7 @@ impl Watch {
         Ok(((pages, bits, damaged), block, blocks))
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, WatchMarks> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -369,7 +370,7 @@ impl Watch {
         }
     }
 
-    fn write_pages(&self, known: &mut Known, pages: &BTreeSet<usize>) -> io::Result<()> {
+    fn write_pages(&self, known: &mut WatchMarks, pages: &BTreeSet<usize>) -> io::Result<()> {
         for page in pages {
             let bits = &known.bits;
             self.pages.write(&self.file, *page, |word| {
@@ -385,7 +386,7 @@ impl Watch {
         self.lose_all(&mut self.known(), why);
     }
 
-    fn lose_all(&self, known: &mut Known, why: String) {
+    fn lose_all(&self, known: &mut WatchMarks, why: String) {
         if known.lost.is_none() {
             let (disk, path) = (self.disk.name(), self.path.shown());
             let loss = self.blocks.keeps().loss();

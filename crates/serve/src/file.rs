@@ -373,7 +373,7 @@ impl File {
     }
 
     /// Handles a completion of the kernel for a slot. Returns the command if the command has ended and was not aborted.
-    fn heard(&mut self, index: u16, result: i32, now: Time) -> Option<Done> {
+    fn handle_completion(&mut self, index: u16, result: i32, now: Time) -> Option<Done> {
         let mut slot = self.slots[usize::from(index)].expect("the slot is in use");
         if slot.abandoned {
             tracing::warn!(
@@ -516,7 +516,7 @@ impl File {
     /// Moves all completions of the kernel to the list that `poll` takes from.
     fn hear_all(&mut self, now: Time) {
         while let Some((index, result)) = self.ring.next() {
-            if let Some(done) = self.heard(index, result, now) {
+            if let Some(done) = self.handle_completion(index, result, now) {
                 self.done.push_back(done);
             }
         }
@@ -578,7 +578,7 @@ impl Device for File {
             return Some(done);
         }
         while let Some((index, result)) = self.ring.next() {
-            let done = self.heard(index, result, now);
+            let done = self.handle_completion(index, result, now);
             if done.is_some() {
                 return done;
             }
@@ -618,7 +618,7 @@ impl Device for File {
                 self.hear_all(now);
                 return Aborted::Undone(parts);
             }
-            if let Some(done) = self.heard(other, result, now) {
+            if let Some(done) = self.handle_completion(other, result, now) {
                 self.done.push_back(done);
             }
         }

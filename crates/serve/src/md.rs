@@ -86,7 +86,7 @@ pub enum MdLevel {
     Raid5,
 }
 
-/// Part of a device that an array has.
+/// Range of bytes on a member device in which an md array has its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MdDisk {
     /// Number of the device in the call.

@@ -136,7 +136,7 @@ fn wrong_by_rank(text: &str, mut gate: AgedRanks) -> Vec<String> {
                         waiting.insert(new.extent.start.get(), lane);
                     }
                     Event::Completed { tag, .. } => gate.returned(at, tag),
-                    Event::Ordered(order) => gate.told(at, &order),
+                    Event::Ordered(order) => gate.obey(at, &order),
                     _ => {}
                 }
             }
@@ -483,6 +483,6 @@ fn windows_of_a_live_disk_that_are_off_by_a_nanosecond_are_found_out_at_every_ed
     // They are as they were ordered.
     let mut ordered = Windows::new(2, SPAN);
     let (lane, span) = (Lane(0), SPAN);
-    ordered.told(Time::ZERO, &GateOrder::Window { lane, from, span });
+    ordered.obey(Time::ZERO, &GateOrder::Window { lane, from, span });
     assert_eq!(wrong_by_window(&text, &ordered).0, [""; 0]);
 }

@@ -26,13 +26,13 @@ pub(crate) struct Bus {
 }
 
 /// Stretches that are remembered: a second of five drives with 200 commands each.
-const STRETCHES: usize = 1024;
+const STRETCHES_MAX: usize = 1024;
 
 impl Bus {
     pub fn new(bytes_per_s: NonZero<u64>) -> Bus {
         Bus {
             bytes_per_s,
-            taken: VecDeque::with_capacity(STRETCHES + 1),
+            taken: VecDeque::with_capacity(STRETCHES_MAX + 1),
             forgotten: Time::ZERO,
         }
     }
@@ -58,7 +58,7 @@ impl Bus {
         }
         self.taken.drain(first..behind);
         self.taken.insert(first, (begin, end));
-        if self.taken.len() > STRETCHES
+        if self.taken.len() > STRETCHES_MAX
             && let Some((_, end)) = self.taken.pop_front()
         {
             self.forgotten = end;
@@ -102,11 +102,11 @@ mod tests {
     #[test]
     fn what_is_forgotten_counts_as_taken() {
         let mut bus = Bus::new(NonZero::new(1_000_000_000).expect("not zero"));
-        for number in 0..2 * STRETCHES {
+        for number in 0..2 * STRETCHES_MAX {
             assert_eq!(bus.carry(at(number * 10), 5), at(number * 10 + 5));
         }
-        assert_eq!(bus.taken.len(), STRETCHES);
-        let forgotten = (STRETCHES - 1) * 10 + 5;
+        assert_eq!(bus.taken.len(), STRETCHES_MAX);
+        let forgotten = (STRETCHES_MAX - 1) * 10 + 5;
         assert_eq!(bus.carry(at(0), 3), at(forgotten + 3));
     }
 }

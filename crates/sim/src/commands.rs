@@ -1,6 +1,6 @@
 //! Measurements of the commands in a drive.
 
-use crate::distribution::{Distribution, STEP};
+use crate::distribution::{Distribution, HISTOGRAM_STEP};
 use headtime_engine::{CLASSES, DelayCounts, DriveTag, class_index};
 use headtime_sched::nise::Metric;
 use headtime_sched::{NiseConfig, Op, Request};
@@ -39,10 +39,10 @@ pub struct Commands {
 }
 
 /// Sectors above which NISE calls a command large.
-const LARGE: u64 = 50;
+const LARGE_SECTORS: u64 = 50;
 
 /// Length of the windows, and the number of windows in which tags in use are checked.
-const WINDOW: Nanos = Nanos::from_millis(10);
+const WINDOW_LENGTH: Nanos = Nanos::from_millis(10);
 const WINDOWS: u64 = 100;
 
 /// Distribution of counts. A count is recorded as a number of smallest steps of a [`Distribution`].
@@ -55,7 +55,8 @@ impl Counted {
     }
 
     fn record(&mut self, count: u32) {
-        self.0.record(STEP.saturating_mul(u64::from(count)));
+        self.0
+            .record(HISTOGRAM_STEP.saturating_mul(u64::from(count)));
     }
 
     /// Returns the count that `percent` of all counts do not exceed.
@@ -67,24 +68,24 @@ impl Counted {
     /// Returns several percentiles, of rising percents, in one pass.
     pub fn percentiles<const N: usize>(&self, percents: [f64; N]) -> [f64; N] {
         let ms = self.0.percentiles_ms(percents);
-        ms.map(|ms| ms * 1e6 / STEP.as_nanos() as f64)
+        ms.map(|ms| ms * 1e6 / HISTOGRAM_STEP.as_nanos() as f64)
     }
 
     /// Returns the mean; zero if there are no counts.
     pub fn mean(&self) -> f64 {
-        self.0.mean_ms() * 1e6 / STEP.as_nanos() as f64
+        self.0.mean_ms() * 1e6 / HISTOGRAM_STEP.as_nanos() as f64
     }
 
     /// Returns the largest count; zero if there are no counts.
     pub fn max(&self) -> u64 {
-        self.0.max().as_nanos() / STEP.as_nanos()
+        self.0.max().as_nanos() / HISTOGRAM_STEP.as_nanos()
     }
 
     /// Returns the distribution as points: a count, and the share of all counts (0 to 1) that do not exceed it.
     pub fn cumulative(&self) -> Vec<(f64, f64)> {
         let points = self.0.cumulative().into_iter();
         points
-            .map(|(ms, share)| ((ms * 1e6 / STEP.as_nanos() as f64).round(), share))
+            .map(|(ms, share)| ((ms * 1e6 / HISTOGRAM_STEP.as_nanos() as f64).round(), share))
             .collect()
     }
 
@@ -179,7 +180,7 @@ pub(crate) struct CommandWatch {
     summed: Time,
     /// Time since which all tags are in use; `None` if a tag is free.
     full_since: Option<Time>,
-    /// A bit for each window of [`WINDOW`] in which at some time no tag was free.
+    /// A bit for each window of [`WINDOW_LENGTH`] in which at some time no tag was free.
     full_windows: u128,
 }
 
@@ -211,7 +212,7 @@ impl CommandWatch {
     fn full(&mut self, since: Time, until: Time, from: Time, all: &mut Commands) {
         let since = since.max(from);
         all.full.0 += until.saturating_since(since);
-        let window = |at: Time| at.saturating_since(from).as_nanos() / WINDOW.as_nanos();
+        let window = |at: Time| at.saturating_since(from).as_nanos() / WINDOW_LENGTH.as_nanos();
         for window in window(since)..=window(until).min(WINDOWS - 1) {
             self.full_windows |= 1 << window;
         }
@@ -284,7 +285,7 @@ impl CommandWatch {
         all.sectors += sent.sectors.get();
         let bytes = sent.sectors.bytes(self.sector_bytes);
         all.one_page += u64::from(bytes <= 4096);
-        all.large += u64::from(bytes > LARGE * 512);
+        all.large += u64::from(bytes > LARGE_SECTORS * 512);
         // Sizes of requests fit into 32 bits.
         all.sequentiality.record(self.metric.sectors() as u32);
     }
@@ -300,7 +301,10 @@ impl CommandWatch {
         }
         let measured = until.saturating_since(from);
         all.full.1 += measured;
-        let windows = measured.as_nanos().div_ceil(WINDOW.as_nanos()).min(WINDOWS);
+        let windows = measured
+            .as_nanos()
+            .div_ceil(WINDOW_LENGTH.as_nanos())
+            .min(WINDOWS);
         all.full_windows.0 += self.full_windows.count_ones();
         all.full_windows.1 += windows as u32;
     }

@@ -23,7 +23,7 @@ pub struct Distribution {
 }
 
 /// Step of the histogram: far below the differences between response times of a disk, and coarse enough for a compact histogram.
-pub(crate) const STEP: Nanos = Nanos::from_nanos(100);
+pub(crate) const HISTOGRAM_STEP: Nanos = Nanos::from_nanos(100);
 
 /// Most durations of a small histogram, in which a single count may reach this number. Tests use a small number, so that they exceed it.
 const SMALL_MAX: u64 = if cfg!(test) { 100 } else { u32::MAX as u64 };
@@ -88,7 +88,7 @@ impl Distribution {
     /// The function is not inlined into its five callers. Five copies would fill much of the processor's first cache, and a call is cheap.
     #[inline(never)]
     pub(crate) fn record(&mut self, span: Nanos) {
-        let index = self.index(span.as_nanos() / STEP.as_nanos());
+        let index = self.index(span.as_nanos() / HISTOGRAM_STEP.as_nanos());
         // The usual case: the count exists and cannot overflow.
         if let Counts::Small(counts) = &mut self.counts
             && self.count < SMALL_MAX
@@ -115,7 +115,7 @@ impl Distribution {
         if self.count <= SMALL_MAX && self.count + times > SMALL_MAX {
             self.counts.widen();
         }
-        let index = self.index(span.as_nanos() / STEP.as_nanos());
+        let index = self.index(span.as_nanos() / HISTOGRAM_STEP.as_nanos());
         if index >= self.counts.len() {
             // Grows to the end of the values of the same coarseness.
             self.counts
@@ -153,7 +153,7 @@ impl Distribution {
 
     /// Returns the range from the first to the last count that is not zero.
     fn recorded(&self) -> Range<usize> {
-        let index = |span: Nanos| self.index(span.as_nanos() / STEP.as_nanos());
+        let index = |span: Nanos| self.index(span.as_nanos() / HISTOGRAM_STEP.as_nanos());
         match self.count {
             0 => 0..0,
             _ => index(self.least)..index(self.most) + 1,
@@ -230,7 +230,10 @@ impl Distribution {
             let (first, last) = at.map_or((0, 0), |index| self.values(index));
             let steps = if share == 0.0 { first } else { last };
             // The end of the very last step may exceed 64 bits.
-            STEP.saturating_mul(steps).min(self.most).as_millis_f64()
+            HISTOGRAM_STEP
+                .saturating_mul(steps)
+                .min(self.most)
+                .as_millis_f64()
         })
     }
 
@@ -245,7 +248,7 @@ impl Distribution {
                 let (first, last) = self.values(index);
                 let part = ((wanted - below) / count).clamp(0.0, 1.0);
                 let steps = first as f64 + part * (last + 1 - first) as f64;
-                let span = steps * STEP.as_millis_f64();
+                let span = steps * HISTOGRAM_STEP.as_millis_f64();
                 return span.clamp(self.least.as_millis_f64(), self.most.as_millis_f64());
             }
             below += count;
@@ -262,7 +265,7 @@ impl Distribution {
         let points = recorded.map(|(index, count)| {
             below += count;
             let (_, steps) = self.values(index);
-            let span = steps as f64 * STEP.as_millis_f64();
+            let span = steps as f64 * HISTOGRAM_STEP.as_millis_f64();
             (span, below as f64 / self.count as f64)
         });
         points.collect()
@@ -306,17 +309,20 @@ mod tests {
     /// Returns the same results from the library.
     fn library(spans: &[u64], digits: u8) -> (Vec<f64>, Vec<(f64, f64)>) {
         let mut histogram = Histogram::<u64>::new(digits).expect("0 to 5 digits are allowed");
-        let steps = spans.iter().map(|span| span / STEP.as_nanos());
+        let steps = spans.iter().map(|span| span / HISTOGRAM_STEP.as_nanos());
         steps.for_each(|steps| histogram.record(steps).expect("it resizes itself"));
         let most = Nanos::from_nanos(spans.iter().copied().max().unwrap_or(0));
         let percentile = |percent| {
             let steps = histogram.value_at_percentile(percent);
-            STEP.saturating_mul(steps).min(most).as_millis_f64()
+            HISTOGRAM_STEP
+                .saturating_mul(steps)
+                .min(most)
+                .as_millis_f64()
         };
         let mut below = 0;
         let points = histogram.iter_recorded().map(|bucket| {
             below += bucket.count_since_last_iteration();
-            let span = bucket.value_iterated_to() as f64 * STEP.as_millis_f64();
+            let span = bucket.value_iterated_to() as f64 * HISTOGRAM_STEP.as_millis_f64();
             (span, below as f64 / spans.len() as f64)
         });
         let points = points.collect();

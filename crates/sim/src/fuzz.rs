@@ -92,8 +92,8 @@ impl std::fmt::Display for Change {
     }
 }
 
-/// Draws for a run.
-struct Plan {
+/// Drive, scheduler, requests and faults that were drawn for a run.
+struct RandomRun {
     profile: Profile,
     config: Config,
     scheduler: Spec,
@@ -176,7 +176,7 @@ pub fn one(
     })
 }
 
-impl Plan {
+impl RandomRun {
     fn stack(&self) -> Stack<'_> {
         let sector_bytes = self.profile.geometry.sector_bytes;
         let engine = EngineSpec::of(&self.config, self.gate.clone(), sector_bytes);
@@ -189,7 +189,7 @@ impl Plan {
     }
 }
 
-fn build(spec: &Spec, plan: &Plan) -> Box<dyn Scheduler> {
+fn build(spec: &Spec, plan: &RandomRun) -> Box<dyn Scheduler> {
     let knowledge = Knowledge {
         positioning: Some(Arc::new(Model::new(&plan.profile))),
         curve: Some(Arc::new(curve(&plan.profile))),
@@ -200,7 +200,7 @@ fn build(spec: &Spec, plan: &Plan) -> Box<dyn Scheduler> {
 }
 
 /// Returns the gate, and the schedulers of its lanes after the first.
-fn gated(plan: &Plan) -> Option<Gated> {
+fn gated(plan: &RandomRun) -> Option<Gated> {
     let gate = plan.gate.build(&plan.config);
     let gate = gate.expect("it was drawn for this depth")?;
     let others = (1..gate.lanes()).map(|_| build(&plan.scheduler, plan));
@@ -209,7 +209,7 @@ fn gated(plan: &Plan) -> Option<Gated> {
 }
 
 /// Returns the orders of a run. A change of scheduler is an order for each lane that exists at that time.
-fn orders(plan: &Plan) -> Vec<(Time, Order)> {
+fn orders(plan: &RandomRun) -> Vec<(Time, Order)> {
     let member = Member::default();
     let mut lanes = gated(plan).map_or(1, |(gate, _)| gate.lanes());
     let mut scheduler = &plan.scheduler;
@@ -269,7 +269,7 @@ fn curve(profile: &Profile) -> ServiceCurve {
 }
 
 fn execute(
-    plan: &Plan,
+    plan: &RandomRun,
     settings: &[(String, String)],
     overtaken: &mut Overtaken,
 ) -> Result<(Report, String), String> {
@@ -311,7 +311,7 @@ fn execute(
     }
 }
 
-fn draw(seed: u64) -> Plan {
+fn draw(seed: u64) -> RandomRun {
     let mut random = Random::new(seed);
     let shipped = random.pick(profile::shipped());
     let name = shipped.name;
@@ -502,7 +502,7 @@ fn draw(seed: u64) -> Plan {
     let drains_within = [slowest, stalls, lost, plugged, held, kept, scanned]
         .into_iter()
         .fold(end - Time::ZERO, Nanos::saturating_add);
-    Plan {
+    RandomRun {
         profile,
         config,
         scheduler,

@@ -134,11 +134,11 @@ pub struct Measured {
     sector_bytes: u32,
     index: BTreeMap<Origin, usize>,
     /// Index of the origin that was found last, by the low bits of the origin's numbers.
-    recent: Box<[u32; RECENT]>,
+    recent: Box<[u32; RECENT_ORIGINS]>,
 }
 
 /// Number of origins that are found without a search; a power of two.
-const RECENT: usize = 256;
+const RECENT_ORIGINS: usize = 256;
 
 impl Measured {
     pub(crate) fn new(from: Time, sector_bytes: u32) -> Measured {
@@ -159,7 +159,7 @@ impl Measured {
             oldest_unfinished: Nanos::ZERO,
             sector_bytes,
             index: BTreeMap::new(),
-            recent: Box::new([0; RECENT]),
+            recent: Box::new([0; RECENT_ORIGINS]),
         }
     }
 
@@ -221,7 +221,7 @@ impl Measured {
             export,
         } = origin;
         let ending = process ^ u32::from(program) << 3 ^ u32::from(export) << 5;
-        let recent = &mut self.recent[ending as usize % RECENT];
+        let recent = &mut self.recent[ending as usize % RECENT_ORIGINS];
         let known = self.origins.get(*recent as usize);
         if known.is_none_or(|known| known.origin != origin) {
             let next = self.origins.len();

@@ -74,7 +74,7 @@ pub struct ScanSpec {
 
 /// Blocks of a piece. At the start of a run, a piece is read or unread as a whole. Ten blocks of 64 KiB are the amount
 /// that a gap of a nearline drive reads.
-const PIECE: u64 = 10;
+const PIECE_BLOCKS: u64 = 10;
 
 /// Largest whole number in TOML.
 const STEPS_MAX: u64 = i64::MAX as u64;
@@ -148,7 +148,7 @@ fn percent_more<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Er
 }
 
 /// A day.
-const CYCLE: Nanos = Nanos::from_secs(86_400);
+const CYCLE_TIME: Nanos = Nanos::from_secs(86_400);
 
 /// Error of a scan's keys.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -356,7 +356,7 @@ impl ScanSpec {
             };
             return error(key, "is for scans that read; work is write");
         }
-        let cycle = self.cycle.unwrap_or(CYCLE);
+        let cycle = self.cycle.unwrap_or(CYCLE_TIME);
         if cycle.is_zero() || self.finish_within.is_some_and(Nanos::is_zero) {
             let key = if cycle.is_zero() {
                 "cycle"
@@ -378,7 +378,7 @@ impl ScanSpec {
 
 /// Returns a share of the pieces of a range. Adjacent pieces are joined.
 fn pieces(range: Extent, block: Sectors, share: f64) -> impl Iterator<Item = Extent> {
-    let piece = block.get() * PIECE;
+    let piece = block.get() * PIECE_BLOCKS;
     let (start, end) = (range.start.get(), range.end().get());
     let mut next = start / piece;
     std::iter::from_fn(move || {

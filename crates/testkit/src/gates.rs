@@ -84,7 +84,7 @@ impl Gate for AgedRanks {
         self.completed += 1;
     }
 
-    fn told(&mut self, _: Time, order: &GateOrder) {
+    fn obey(&mut self, _: Time, order: &GateOrder) {
         match order {
             // One tag is reserved.
             GateOrder::Depth(depth) => self.depth = (*depth).max(2),
@@ -158,7 +158,7 @@ impl Gate for Windows {
         self.taken -= 1;
     }
 
-    fn told(&mut self, _: Time, order: &GateOrder) {
+    fn obey(&mut self, _: Time, order: &GateOrder) {
         match order {
             GateOrder::Depth(depth) => self.depth = (*depth).max(1),
             GateOrder::Window { lane, from, span } if !span.is_zero() => {

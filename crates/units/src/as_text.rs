@@ -38,9 +38,9 @@ macro_rules! serde_as_text {
             fn deserialize<D: $crate::as_text::serde::Deserializer<'de>>(
                 from: D,
             ) -> ::core::result::Result<$type, D::Error> {
-                struct Text;
+                struct TextVisitor;
 
-                impl $crate::as_text::serde::de::Visitor<'_> for Text {
+                impl $crate::as_text::serde::de::Visitor<'_> for TextVisitor {
                     type Value = $type;
 
                     fn expecting(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
@@ -56,7 +56,7 @@ macro_rules! serde_as_text {
                     }
                 }
 
-                from.deserialize_str(Text)
+                from.deserialize_str(TextVisitor)
             }
         }
 

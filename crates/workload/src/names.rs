@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 const NAME_BYTES: usize = 64;
 
 /// Number of processes that are found without a search. A power of two.
-const RECENT: usize = 64;
+const RECENT_PROCESSES: usize = 64;
 
 /// Collects the last name of each process. Memory is bounded by the number of distinct processes.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct ProcessNames {
     /// Index in `list` of each process.
     places: BTreeMap<u32, u32>,
     /// Index in `list` of the last process with a number of this remainder.
-    recent: [u32; RECENT],
+    recent: [u32; RECENT_PROCESSES],
 }
 
 impl Default for ProcessNames {
@@ -24,7 +24,7 @@ impl Default for ProcessNames {
         ProcessNames {
             list: Vec::new(),
             places: BTreeMap::new(),
-            recent: [0; RECENT],
+            recent: [0; RECENT_PROCESSES],
         }
     }
 }
@@ -34,7 +34,7 @@ impl ProcessNames {
     /// [placeholder](is_placeholder). Allocates no memory for a name that is known.
     #[inline]
     pub(crate) fn saw(&mut self, process: u32, name: &[u8]) {
-        let place = self.recent[process as usize % RECENT];
+        let place = self.recent[process as usize % RECENT_PROCESSES];
         match self.list.get(place as usize) {
             Some((number, known)) if *number == process && known == name => {}
             _ => self.change(process, name),
@@ -57,7 +57,7 @@ impl ProcessNames {
             known.clear();
             known.extend_from_slice(name);
         }
-        self.recent[process as usize % RECENT] = place;
+        self.recent[process as usize % RECENT_PROCESSES] = place;
     }
 
     /// Returns the names in printable form, ascending by process.
@@ -127,7 +127,7 @@ mod tests {
             (9, b""),
             (9, b" :9"),
             (9, b"(null)"),
-            (9 + RECENT as u32, b"z_rd_int"),
+            (9 + RECENT_PROCESSES as u32, b"z_rd_int"),
             (9, b"dd"),
             (9, b"?"),
             (1, b" a b\x1b "),

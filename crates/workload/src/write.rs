@@ -40,7 +40,7 @@ pub enum WriteError {
 }
 
 /// Bytes collected before each write.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 
 impl Trace {
     /// Writes DiskSim's ASCII format: arrival in milliseconds with six decimal places, device, block,
@@ -51,7 +51,7 @@ impl Trace {
     /// If a read or write has no arrival, and if writing to `out` fails.
     pub fn write_disksim(&self, out: &mut dyn Write) -> Result<Written, WriteError> {
         let mut written = Written::default();
-        let mut text = Vec::with_capacity(CHUNK + 128);
+        let mut text = Vec::with_capacity(CHUNK_BYTES + 128);
         for (index, request) in self.requests.iter().enumerate() {
             let read = match request.op {
                 Op::Read => 1,
@@ -80,7 +80,7 @@ impl Trace {
             written.processes_lost += u64::from(request.process.is_some());
             written.names_lost += u64::from(self.name_of(request).is_some());
             written.flags_lost += u64::from(request.flags.bits() != 0);
-            pass_on(&mut text, CHUNK, out)?;
+            pass_on(&mut text, CHUNK_BYTES, out)?;
         }
         pass_on(&mut text, 1, out)?;
         Ok(written)
@@ -94,7 +94,7 @@ impl Trace {
     ///
     /// If writing to `out` fails.
     pub fn write_csv(&self, out: &mut dyn Write) -> Result<Written, WriteError> {
-        let mut text = Vec::with_capacity(CHUNK + 256);
+        let mut text = Vec::with_capacity(CHUNK_BYTES + 256);
         text.extend_from_slice(CSV_HEADINGS.as_bytes());
         let has_names = self.requests.iter().any(|one| self.name_of(one).is_some());
         if has_names {
@@ -127,7 +127,7 @@ impl Trace {
                 write_quoted(last.1.unwrap_or_default(), &mut text);
             }
             text.push(b'\n');
-            pass_on(&mut text, CHUNK, out)?;
+            pass_on(&mut text, CHUNK_BYTES, out)?;
         }
         pass_on(&mut text, 1, out)?;
         Ok(Written {

@@ -9,7 +9,7 @@ const ZFS_CLIENTS: [&str; 2] = ["z_wr_", "zvol"];
 /// Beginnings of the names of Ceph's threads on a disk (BlueStore and OSD of Ceph 18).
 const CEPH: [&str; 4] = ["bstore_", "tp_osd_tp", "ceph-osd", "rocksdb:"];
 /// Part of a role's rate today below which a background role is limited by the advice.
-const LIMITED: f64 = 0.9;
+const LIMITED_RATE_SHARE: f64 = 0.9;
 
 /// Commands that hold background work back at its program, in place of the drive's queue. The commands are not simulated.
 /// `runs` are the results of each role today, and with the recommended setting.
@@ -24,7 +24,7 @@ pub fn knobs(roles: &[Role], runs: [&[RoleRun]; 2]) -> Vec<String> {
             names.any(|name| beginnings.iter().any(|start| begins(name, start)))
         };
         let (today, then) = (runs[0][at].mb_s, runs[1][at].mb_s);
-        let is_limited = then < LIMITED * today;
+        let is_limited = then < LIMITED_RATE_SHARE * today;
         let mut add = |knob: String| {
             if !knobs.contains(&knob) {
                 knobs.push(knob);

@@ -10,7 +10,7 @@ use headtime_lab::fio::MeasuredJob;
 use headtime_lab::output::{TableColumn, Terminal, table};
 
 /// Most changes that are listed by name.
-const LISTED: usize = 3;
+const LISTED_MAX: usize = 3;
 
 /// Formats a number with about three digits.
 pub(super) fn short(value: f64) -> String {
@@ -306,8 +306,8 @@ pub(super) fn sure(advice: &Advice, pick: &Pick) -> String {
         ),
     };
     let list = |items: Vec<String>| {
-        let more = items.len().saturating_sub(LISTED);
-        let mut items: Vec<String> = items.into_iter().take(LISTED).collect();
+        let more = items.len().saturating_sub(LISTED_MAX);
+        let mut items: Vec<String> = items.into_iter().take(LISTED_MAX).collect();
         if more > 0 {
             items.push(format!("{more} more"));
         }

@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 /// Number of questions to each server in a period.
-const QUESTIONS: u64 = 20;
+const QUESTIONS_PER_PERIOD: u64 = 20;
 
 /// Least time between two questions to a server.
 const PACE_MIN: Nanos = Nanos::from_millis(20);
@@ -141,7 +141,7 @@ async fn follow(
 ) {
     let duration = |span: Nanos| Duration::from_nanos(span.as_nanos());
     let (pace, patience) = (
-        duration((period / QUESTIONS).max(PACE_MIN)),
+        duration((period / QUESTIONS_PER_PERIOD).max(PACE_MIN)),
         duration(period),
     );
     let until = |time: TimeOfDay| until(time.hour, time.minute);

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
 /// Number of lines that are shown before a difference.
-const BEFORE: usize = 5;
+const LINES_BEFORE: usize = 5;
 
 pub(super) fn replay_log(args: &ReplayLog, context: &mut Context<'_>) -> Result<(), Fault> {
     let path = &args.file;
@@ -200,13 +200,13 @@ impl Repeated {
             replay: Replay::new(engine.map_err(|error| error.to_string())?),
             settings,
             known,
-            before: VecDeque::with_capacity(BEFORE),
+            before: VecDeque::with_capacity(LINES_BEFORE),
         })
     }
 
     fn note(&mut self, line: &str) {
         let mut text = match self.before.len() {
-            BEFORE => self.before.pop_front().unwrap_or_default(),
+            LINES_BEFORE => self.before.pop_front().unwrap_or_default(),
             _ => String::new(),
         };
         text.clear();

@@ -29,11 +29,11 @@ use std::path::{Path, PathBuf};
 /// Buffer of the kernel for each processor during a recording, as for `trace record`.
 const BUFFER: Bytes = Bytes(8 << 20);
 /// Requests of a trace that are replayed if no number is given.
-const MOST: u64 = 50_000;
+const REQUESTS_DEFAULT: u64 = 50_000;
 /// Most roles that are made by the names of processes.
 const ROLES: usize = 5;
 /// Setting that is assumed if none is known: Linux's for a SATA disk.
-const TODAY: &str = "mq-deadline@32";
+const TODAY_SCHEDULER: &str = "mq-deadline@32";
 
 pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Fault> {
     // The file is opened first, since a long answer that cannot be written is wasted.
@@ -81,12 +81,12 @@ pub(super) fn report(args: Report, context: &mut Context<'_>) -> Result<(), Faul
     let load = Scenario::from_table(&table, place).map_err(Fault::from)?;
     let now = match args.today.or(of_device) {
         Some(today) => today,
-        None => today(TODAY)?,
+        None => today(TODAY_SCHEDULER)?,
     };
     let device = device.unwrap_or_default();
     if is_assumed {
         context.note(&format!(
-            "today's setting is taken as {TODAY}; --today names another"
+            "today's setting is taken as {TODAY_SCHEDULER}; --today names another"
         ));
     }
     // A file is named by its whole path, so that a server anywhere finds it.
@@ -298,15 +298,15 @@ fn trace(
         "trace.fit",
         Value::Text("wrap".to_owned()),
     );
-    if total > MOST && reading.first.is_none() {
+    if total > REQUESTS_DEFAULT && reading.first.is_none() {
         context.note(&format!(
-            "the first {MOST} of {total} requests are replayed; --first takes another number"
+            "the first {REQUESTS_DEFAULT} of {total} requests are replayed; --first takes another number"
         ));
         set(
             &mut table,
             "TRACE",
             "trace.first",
-            Value::Integer(MOST as i64),
+            Value::Integer(REQUESTS_DEFAULT as i64),
         );
     }
     let busiest = info.devices.iter().max_by_key(|one| one.figures.requests());

@@ -18,7 +18,7 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Largest number of extents of unreadable sectors in a table. JSON lists all.
-const LISTED: usize = 1000;
+const LISTED_EXTENTS_MAX: usize = 1000;
 
 pub(super) fn scrub(args: &Scrub, context: &mut Context<'_>) -> Result<(), Fault> {
     let target = disk_target(&args.disk, "scrub")?;
@@ -308,11 +308,11 @@ fn table(disk: &str, status: &Value) -> String {
         let _ = writeln!(out, "  {key:<11} {what}");
         let extents = status[key].as_array();
         let extents = extents.map_or(&[][..], Vec::as_slice);
-        for extent in extents.iter().take(LISTED) {
+        for extent in extents.iter().take(LISTED_EXTENTS_MAX) {
             let (lba, sectors) = (number(&extent["lba"]), number(&extent["sectors"]));
             let _ = writeln!(out, "    lba {lba}, {}", sectors_of(sectors));
         }
-        if let more @ 1.. = extents.len().saturating_sub(LISTED) {
+        if let more @ 1.. = extents.len().saturating_sub(LISTED_EXTENTS_MAX) {
             let _ = writeln!(out, "    and {more} more; see --format json");
         }
     };

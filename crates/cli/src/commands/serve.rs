@@ -121,7 +121,8 @@ pub(super) fn say_end(ended: &Ended) {
     messages::say("", &ended.summary());
 }
 
-/// Requests properties of the process that a server needs, as far as they are permitted.
+/// Prepares the server's process: private files, locked memory, and allocations that do not wait for write-back. Logs each step that the
+/// kernel refuses.
 fn settle() {
     // Sockets, stores and logs that the server makes are readable by their owner alone.
     sys::private_files();

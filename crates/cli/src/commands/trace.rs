@@ -165,8 +165,8 @@ fn devices(info: &TraceInfo) -> Vec<TableColumn> {
 
 /// The processes with most requests. Without any name there is no column for names.
 fn busiest(info: &TraceInfo) -> Vec<TableColumn> {
-    const SHOWN: usize = 10;
-    let rows = || info.busiest.iter().take(SHOWN);
+    const SHOWN_MAX: usize = 10;
+    let rows = || info.busiest.iter().take(SHOWN_MAX);
     let number = |process: &ProcessInfo| process.process.to_string();
     let name = |process: &ProcessInfo| process.name.clone().unwrap_or_default();
     let mut columns = vec![TableColumn::words("process", rows().map(number))];

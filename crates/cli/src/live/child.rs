@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// Time that the command has to end, once the server ends for another reason. Then the command is killed.
-const GRACE: Duration = Duration::from_secs(10);
+const END_GRACE: Duration = Duration::from_secs(10);
 
 /// Directories of killed servers that are passed over.
 const ATTEMPTS: u32 = 100;
@@ -58,10 +58,12 @@ impl CommandState {
         }
     }
 
-    /// Waits for the end of the command for at most `GRACE`.
+    /// Waits for the end of the command for at most `END_GRACE`.
     fn ends(&self) -> bool {
         let runs = |progress: &mut Progress| progress.child.is_some() && progress.status.is_none();
-        let waited = self.changed.wait_timeout_while(self.lock(), GRACE, runs);
+        let waited = self
+            .changed
+            .wait_timeout_while(self.lock(), END_GRACE, runs);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 }

@@ -1,7 +1,7 @@
 //! Prepares the device of a disk from the disk's configuration.
 
+use super::assumed_drive::{assumed, build, error_at, known};
 use super::config::{Backend, DEVICE_DEPTH, DiskConfig, Emulated};
-use super::known::{assumed, build, error_at, known};
 use headtime_disk::profile::{Profile, Reference};
 use headtime_engine::EngineSpec;
 use headtime_lab::fault::Fault;

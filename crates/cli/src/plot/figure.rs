@@ -202,7 +202,7 @@ fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
 }
 
 /// Width of a bar of a distribution, in us.
-const PART: i64 = 100;
+const BAR_US: i64 = 100;
 /// Least share to show, in %: a few commands in a hundred thousand.
 const LEAST_SHARE: f64 = 0.01;
 
@@ -227,15 +227,15 @@ fn distribution(
     let shares = runs.iter().map(|(_, errors)| by_part(errors));
     let shares: Vec<Vec<(f64, f64)>> = shares.collect();
     let seen = shares.iter().flatten().map(|(off, _)| off.abs());
-    let most = seen.fold(1.0, f64::max) + PART as f64 / 1e3;
+    let most = seen.fold(1.0, f64::max) + BAR_US as f64 / 1e3;
     let x = Axis::linear(-most, most, LEFT, WIDTH - EDGE - 10.0);
     across_grid(svg, &x, area, &x.ticks(12));
-    let wide = x.at(PART as f64 / 1e3) - x.at(0.0);
+    let wide = x.at(BAR_US as f64 / 1e3) - x.at(0.0);
     for (number, shares) in shares.iter().enumerate() {
         // Bars of several runs are drawn side by side.
         let bar = wide / runs.len() as f64;
         for (off, share) in shares {
-            let left = x.at(off - PART as f64 / 2e3) + number as f64 * bar;
+            let left = x.at(off - BAR_US as f64 / 2e3) + number as f64 * bar;
             let high = axis.at(*share);
             let colour = line_of(palette[number]).0;
             svg.rect(left, high, bar.max(1.0), area.bottom - high, colour);
@@ -249,13 +249,13 @@ fn by_part(errors: &[(i64, u64)]) -> Vec<(f64, f64)> {
     let all: u64 = errors.iter().map(|(_, commands)| commands).sum();
     let mut parts = std::collections::BTreeMap::new();
     for (error, commands) in errors {
-        let part = (error + PART / 2).div_euclid(PART);
+        let part = (error + BAR_US / 2).div_euclid(BAR_US);
         *parts.entry(part).or_insert(0) += commands;
     }
     let share = |commands: u64| 100.0 * commands as f64 / all as f64;
     let shares = parts
         .into_iter()
-        .map(|(part, commands): (i64, u64)| ((part * PART) as f64 / 1e3, share(commands)));
+        .map(|(part, commands): (i64, u64)| ((part * BAR_US) as f64 / 1e3, share(commands)));
     shares.filter(|(_, share)| *share >= LEAST_SHARE).collect()
 }
 

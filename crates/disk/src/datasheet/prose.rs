@@ -2,7 +2,7 @@
 
 use super::seeks::{SETTLE_MS, SHAPE, Seeks, TRACK_PART};
 use super::sheet::{Age, Capacity, Datasheet, SectorFormat, megabytes};
-use super::tracks::{LEAST_SKEW, LaidTracks, SLACK, SPARE, TRACKS_PER_SURFACE, ZONES};
+use super::tracks::{LEAST_SKEW, LaidTracks, SKEW_EXCESS, SPARE_SHARE, TRACKS_PER_SURFACE, ZONES};
 use crate::profile::{Trust, Zone};
 use std::fmt::Display;
 
@@ -104,13 +104,13 @@ pub(super) fn provenance(sheet: &Datasheet, tracks: &LaidTracks, seeks: &Seeks) 
         Some(_) => format!(
             "geometry.cylinders: as many as give the capacity on {} surfaces, with {} % of spares.",
             tracks.heads,
-            SPARE * 100.0
+            SPARE_SHARE * 100.0
         ),
         None => format!(
             "geometry.heads: at {sectors_per_track} sectors on the outermost track, surfaces have as many tracks as those \
              of seven drives of which both are known let expect (between them, along the logarithms); the number of \
              surfaces is the nearest. geometry.cylinders: as many as then give the capacity, with {} % of spares.",
-            SPARE * 100.0
+            SPARE_SHARE * 100.0
         ),
     });
     let inner = match sheet.rate_inner {
@@ -136,7 +136,7 @@ pub(super) fn provenance(sheet: &Datasheet, tracks: &LaidTracks, seeks: &Seeks) 
         ),
     });
     prose.say(&format!(
-        "Skews: what just hides the way to the next track before a write, and {SLACK} turns more; at least {LEAST_SKEW} \
+        "Skews: what just hides the way to the next track before a write, and {SKEW_EXCESS} turns more; at least {LEAST_SKEW} \
          turns, as the sustained and the media rates of drives with both have it."
     ));
     prose.say(&format!(

@@ -7,7 +7,7 @@ use crate::profile::{Order, SeekCurve, Skew, Zone};
 use headtime_units::{Bytes, Nanos};
 
 /// Largest factor between the tracks on a surface and the number that [`density`] gives.
-const OFF: f64 = 4.0;
+const TRACKS_FACTOR_MAX: f64 = 4.0;
 /// Tracks that a profile has room for, with spares.
 const MOST_TRACKS: f64 = (1 << 23) as f64;
 /// Number of zones, unless the tracks differ too little for this number.
@@ -17,9 +17,9 @@ pub(super) const TRACKS_PER_SURFACE: u32 = 128;
 /// Least skew between a track and its predecessor, in turns.
 pub(super) const LEAST_SKEW: f64 = 0.12;
 /// Excess of a skew over the movement that the skew hides, in turns.
-pub(super) const SLACK: f64 = 0.005;
+pub(super) const SKEW_EXCESS: f64 = 0.005;
 /// Spare sectors as a part of the capacity.
-pub(super) const SPARE: f64 = 0.001;
+pub(super) const SPARE_SHARE: f64 = 0.001;
 /// Sectors of the medium on a track at least: with fewer, rounding to one moves the rate by about 1 %.
 const LEAST_SECTORS: u32 = 60;
 
@@ -58,7 +58,7 @@ struct TrackTurn {
 impl TrackTurn {
     /// The least turn that hides a movement of `step`.
     fn hiding(step: Nanos, turn: Nanos) -> TrackTurn {
-        let turns = step.as_millis_f64() / turn.as_millis_f64() + SLACK;
+        let turns = step.as_millis_f64() / turn.as_millis_f64() + SKEW_EXCESS;
         // Rounded up to thousandths. An excess of a rounding error over a thousandth does not
         // count.
         let thousandths = libm::ceil(turns.max(LEAST_SKEW) * 1e3 - 1e-6) as u32;
@@ -197,7 +197,7 @@ fn heads(sheet: &Datasheet, mean: f64, outer: f64) -> Result<u16, SheetError> {
         let heads = libm::round(bytes / (mean * expected));
         heads.clamp(1.0, f64::from(MOST_HEADS)) as u16
     });
-    let [few, many] = [expected / OFF, expected * OFF]
+    let [few, many] = [expected / TRACKS_FACTOR_MAX, expected * TRACKS_FACTOR_MAX]
         .map(|tracks| libm::round(tracks.min(MOST_TRACKS) / 100.0) * 100.0);
     let tracks = bytes / (f64::from(heads) * mean);
     if (few..=many).contains(&tracks) {
@@ -273,7 +273,7 @@ fn zones(
         rows.map(|(width, &per_track)| u64::from(width) * u64::from(heads) * u64::from(per_track))
             .sum()
     };
-    let wanted = capacity + libm::ceil(capacity as f64 * SPARE) as u64;
+    let wanted = capacity + libm::ceil(capacity as f64 * SPARE_SHARE) as u64;
     // The fewest cylinders with that room, and not fewer than zones.
     let (mut low, mut high) = (count, 1 << 24);
     while low < high {

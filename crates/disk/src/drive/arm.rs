@@ -25,12 +25,12 @@ pub(super) struct Ahead {
     pub around: Option<(Time, Lba)>,
     /// True if all sectors up to the limit are read, and only the rest of the turn is left.
     pub reached: bool,
-    pub known: Known,
+    pub known: CachedProgress,
 }
 
-/// Results that have been computed already, each with the limit for which it holds.
+/// Progress of reading ahead that has been computed already, each value with the limit for which it was computed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct CachedProgress {
     /// Progress at a time.
     pub at: Option<(Time, Lba, Progress)>,
     /// Time at which the arm comes to the limit. The progress so far does not change this time.

@@ -80,7 +80,7 @@ struct Coming {
 impl Drive {
     /// Notes for the next choice that a read is served.
     pub(super) fn note_stream(&mut self, index: u16, now: Time, at: Time, moves: bool) {
-        if self.streams.holds() && self.queue.is_by_position() {
+        if self.streams.is_enabled() && self.queue.is_by_position() {
             let counts = self.is_choosing();
             let slot = &self.slots[usize::from(index)];
             let (extent, sent) = (slot.command.extent, slot.submitted);

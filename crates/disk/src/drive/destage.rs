@@ -35,7 +35,7 @@ use headtime_sched::Op;
 use headtime_units::{Extent, Lba, Nanos, Time, Track};
 
 /// Most runs ahead that are compared. Behind, half as many are.
-const WINDOW: usize = 64;
+const COMPARED_RUNS_MAX: usize = 64;
 
 /// Divisor of the age: runs go first for their age once in each such part of the age, at most.
 const AGED_PART: u64 = 16;
@@ -227,12 +227,12 @@ impl Drive {
             start: None,
         };
         let (down, up) = self.cache.runs().around(from);
-        for (start, target) in up.take(WINDOW) {
+        for (start, target) in up.take(COMPARED_RUNS_MAX) {
             if !self.consider(start, &target, &mut soonest) {
                 break;
             }
         }
-        for (start, target) in down.take(WINDOW / 2) {
+        for (start, target) in down.take(COMPARED_RUNS_MAX / 2) {
             if !self.consider(start, &target, &mut soonest) {
                 break;
             }
@@ -276,13 +276,13 @@ impl Drive {
         let (start, end) = (Lba::new(run.start), Lba::new(run.end));
         if !self
             .cache
-            .holds(Extent::new(whole.start, start - whole.start))
+            .has_all(Extent::new(whole.start, start - whole.start))
         {
             return true;
         }
         // A long run is written as far as it is complete.
         let per = u64::from(self.profile.geometry.sectors_per_physical());
-        run.end / per * per <= run.start && !self.cache.holds(Extent::new(end, whole.end() - end))
+        run.end / per * per <= run.start && !self.cache.has_all(Extent::new(end, whole.end() - end))
     }
 
     /// The arm, free at `now`, sets out to write dirty data.
@@ -344,7 +344,7 @@ impl Drive {
         }
         let whole = self.physical(run.extent());
         let end = Lba::new(run.end);
-        let all = self.cache.holds(Extent::new(end, whole.end() - end));
+        let all = self.cache.has_all(Extent::new(end, whole.end() - end));
         let (layout, mechanics) = (&self.layout, &self.mechanics);
         let target = |lba| Target::new(layout, mechanics, Lba::new(lba), Op::Write);
         let (extent, completed) = self.cache.runs_mut().begin(start, size, all, now, target);

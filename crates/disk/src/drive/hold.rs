@@ -16,7 +16,7 @@ use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 const IN_ROW: u16 = 2;
 
 /// Ends of reads that are remembered, so that streams that are served in turn are recognized.
-const REMEMBERED: usize = 8;
+const READ_ENDS_MAX: usize = 8;
 
 /// Ends of recent reads.
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ impl Streams {
     /// An empty memory of streams. The arm is held for `span`; with a span of zero nothing is
     /// remembered.
     pub fn new(span: Nanos) -> Streams {
-        let room = if span.is_zero() { 0 } else { REMEMBERED };
+        let room = if span.is_zero() { 0 } else { READ_ENDS_MAX };
         Streams {
             span,
             ends: Vec::with_capacity(room),
@@ -79,10 +79,10 @@ impl Streams {
         let known = self.ends.iter().position(|end| end.next == extent.start);
         let known = known.map(|place| self.ends.remove(place));
         let before = known.map_or(0, |end| end.in_row);
-        if self.ends.len() == REMEMBERED {
+        if self.ends.len() == READ_ENDS_MAX {
             // Single reads are many, and must not evict a stream.
             let single = self.ends.iter().rposition(|end| end.in_row < IN_ROW);
-            self.ends.remove(single.unwrap_or(REMEMBERED - 1));
+            self.ends.remove(single.unwrap_or(READ_ENDS_MAX - 1));
         }
         // Reads that wait in the drive together do not need a hold: they do not count.
         let alone = known.is_none_or(|end| end.at <= sent);
@@ -104,8 +104,8 @@ impl Streams {
         }
     }
 
-    /// Returns true if the arm is ever held.
-    pub fn holds(&self) -> bool {
+    /// Returns true if the profile has the drive hold its arm for streams.
+    pub fn is_enabled(&self) -> bool {
         !self.span.is_zero()
     }
 

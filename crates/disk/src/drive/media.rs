@@ -152,10 +152,10 @@ impl Drive {
     pub(super) fn has_rest(&self, extent: Extent) -> bool {
         let whole = self.physical(extent);
         self.cache
-            .holds(Extent::new(whole.start, extent.start - whole.start))
+            .has_all(Extent::new(whole.start, extent.start - whole.start))
             && self
                 .cache
-                .holds(Extent::new(extent.end(), whole.end() - extent.end()))
+                .has_all(Extent::new(extent.end(), whole.end() - extent.end()))
     }
 
     /// The sectors of the medium that `extent` touches.
@@ -209,7 +209,7 @@ impl Drive {
     }
 }
 
-/// The part of a step that is due to sectors of the medium that are written in part.
+/// Part of a media access that a read-modify-write adds, since a write covers physical sectors only in part.
 #[derive(Clone, Copy, Debug)]
 enum Spare {
     Nothing,

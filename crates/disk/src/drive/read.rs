@@ -1,6 +1,6 @@
 //! Reads: from the buffer, from the medium, or from both.
 
-use super::arm::{Ahead, Known, Leave};
+use super::arm::{Ahead, CachedProgress, Leave};
 use super::bus::{Link, Sending, Start};
 use super::destage::What;
 use super::media::Motion;
@@ -346,7 +346,7 @@ impl Drive {
                 if ahead.reached {
                     ahead.at = now;
                     ahead.reached = false;
-                    ahead.known = Known::default();
+                    ahead.known = CachedProgress::default();
                 }
                 true
             }
@@ -520,7 +520,7 @@ impl Drive {
                 stop,
                 around,
                 reached: false,
-                known: Known::default(),
+                known: CachedProgress::default(),
             });
         } else {
             self.end_read(id);
@@ -556,7 +556,7 @@ impl Drive {
                 stop,
                 around: None,
                 reached: false,
-                known: Known::default(),
+                known: CachedProgress::default(),
             });
         }
     }

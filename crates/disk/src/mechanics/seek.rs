@@ -4,7 +4,7 @@ use crate::profile::{Interpolation, SeekCurve};
 use headtime_units::Nanos;
 
 /// Distances up to this have an entry of their own.
-const DENSE: u32 = 1 << 14;
+const DENSE_CYLINDERS: u32 = 1 << 14;
 /// Longer distances lie between knots, 2^`KNOT_BITS` in each doubling of the distance.
 const KNOT_BITS: u32 = 9;
 
@@ -34,10 +34,10 @@ impl SeekTimes {
             Some(rising) => rounded(rising.time(distance)),
             None => evaluate(curve, cylinders, distance),
         };
-        let dense: Vec<u32> = (0..cylinders.min(DENSE)).map(&mut time).collect();
+        let dense: Vec<u32> = (0..cylinders.min(DENSE_CYLINDERS)).map(&mut time).collect();
         let mut knots = Vec::new();
-        if cylinders > DENSE {
-            let mut knot = DENSE;
+        if cylinders > DENSE_CYLINDERS {
+            let mut knot = DENSE_CYLINDERS;
             knots.push(time(knot));
             // One knot past the end, to interpolate towards.
             while knot < cylinders {
@@ -131,11 +131,11 @@ impl LeastTimes {
     }
 }
 
-/// The knot at or before a distance of at least [`DENSE`], and the exponent of its interval.
+/// The knot at or before a distance of at least [`DENSE_CYLINDERS`], and the exponent of its interval.
 fn knot_of(distance: u32) -> (usize, u32) {
     let exponent = distance.ilog2();
     let shift = exponent - KNOT_BITS;
-    let doubling = exponent - DENSE.ilog2();
+    let doubling = exponent - DENSE_CYLINDERS.ilog2();
     let within = (distance >> shift) & ((1 << KNOT_BITS) - 1);
     (((doubling << KNOT_BITS) + within) as usize, shift)
 }

@@ -82,7 +82,7 @@ pub struct Access {
     pub seek: Nanos,
     /// Head switches, and the waits after going from one track to the next.
     pub switch: Nanos,
-    /// Every other wait for a sector.
+    /// Rotational latency: all waits for a sector that `switch` does not contain.
     pub rotation: Nanos,
     /// Sectors under the head.
     pub transfer: Nanos,

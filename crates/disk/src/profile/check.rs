@@ -13,14 +13,14 @@ use std::sync::Arc;
 type Check = Result<(), ProfileError>;
 
 /// The longest time that a profile may give for anything the drive does.
-const LONGEST: Nanos = Nanos::from_secs(4);
+const TIME_MAX: Nanos = Nanos::from_secs(4);
 /// The longest time that a profile may give for a sector on its way to the host: a hundred times the time of any disk.
 /// For all commands that a drive holds, each of [`Sectors::REQUEST_MAX`], this sums to seven years.
 ///
 /// [`Sectors::REQUEST_MAX`]: headtime_units::Sectors::REQUEST_MAX
 const SECTOR_LONGEST: Nanos = Nanos::from_millis(100);
 /// The longest distance in a seek curve, in cylinders.
-const FARTHEST: u32 = 1 << 24;
+const SEEK_CYLINDERS_MAX: u32 = 1 << 24;
 /// The largest capacity in sectors; keeps products in 64 bits.
 const MOST_SECTORS: u64 = 1 << 40;
 
@@ -98,7 +98,7 @@ fn part(key: &str, value: f64) -> Check {
 }
 
 fn time(key: &str, value: Nanos) -> Check {
-    time_within(key, value, LONGEST)
+    time_within(key, value, TIME_MAX)
 }
 
 fn time_within(key: &str, value: Nanos, most: Nanos) -> Check {
@@ -539,11 +539,11 @@ fn seek(spec: &Spec) -> Check {
     }
     time("seek.head_switch", spec.seek.head_switch)?;
     let settle = spec.seek.write_settle;
-    if settle.abs() > LONGEST {
+    if settle.abs() > TIME_MAX {
         return Err(range(
             "seek.write_settle",
             settle,
-            format!("-{LONGEST} to {LONGEST}"),
+            format!("-{TIME_MAX} to {TIME_MAX}"),
         ));
     }
     Ok(())
@@ -560,11 +560,11 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
                 return Err(range(key, 0, "distances from 1 cylinder up"));
             }
             let farthest = points.last().map_or(first, |&(distance, _)| distance);
-            if farthest > FARTHEST {
+            if farthest > SEEK_CYLINDERS_MAX {
                 return Err(range(
                     key,
                     farthest,
-                    format!("distances of up to {FARTHEST} cylinders"),
+                    format!("distances of up to {SEEK_CYLINDERS_MAX} cylinders"),
                 ));
             }
             for pair in points.windows(2) {
@@ -592,7 +592,7 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
                 &format!("{key}.split"),
                 u64::from(*split),
                 0,
-                u64::from(FARTHEST),
+                u64::from(SEEK_CYLINDERS_MAX),
             )?;
             for (name, value) in [
                 ("root_base", root_base),
@@ -634,10 +634,10 @@ fn curve(spec: &Spec, curve: &SeekCurve, key: &str) -> Check {
     let cylinders = spec.geometry.cylinders;
     for distance in [1, cylinders / 2, cylinders.saturating_sub(1)] {
         let nanos = crate::mechanics::evaluate_seek(curve, cylinders, distance);
-        if distance > 0 && Nanos::from_nanos(u64::from(nanos)) > LONGEST {
+        if distance > 0 && Nanos::from_nanos(u64::from(nanos)) > TIME_MAX {
             return Err(conflict(
                 key,
-                format!("a seek over {distance} cylinders would take more than {LONGEST}"),
+                format!("a seek over {distance} cylinders would take more than {TIME_MAX}"),
             ));
         }
     }

@@ -93,8 +93,8 @@ impl Gate for Watched {
         self.gate.starved(nth)
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
-        self.gate.told(now, order);
+    fn obey(&mut self, now: Time, order: &GateOrder) {
+        self.gate.obey(now, order);
     }
 
     fn in_force(&self, tell: &mut dyn FnMut(&GateOrder)) {

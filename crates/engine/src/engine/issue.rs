@@ -227,7 +227,7 @@ impl<S: Scheduler> Engine<S> {
         let changed = depth != self.depth;
         if changed {
             self.depth = depth;
-            self.gate.told(now, &GateOrder::Depth(depth));
+            self.gate.obey(now, &GateOrder::Depth(depth));
         }
         changed
     }

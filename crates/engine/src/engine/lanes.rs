@@ -241,7 +241,7 @@ impl<S: Scheduler> Engine<S> {
     /// If there is not one empty scheduler for each lane.
     pub fn replace_gate(&mut self, now: Time, gate: Box<dyn Gate>, schedulers: Vec<S>) -> Vec<S> {
         let mut gate = AnyGate::Other(gate);
-        self.gate.in_force(&mut |order| gate.told(now, order));
+        self.gate.in_force(&mut |order| gate.obey(now, order));
         let mut old = core::mem::replace(&mut self.lanes, Queue::of_lanes(&gate, schedulers));
         self.follow();
         self.hold = None;

@@ -56,7 +56,7 @@ impl Ages {
         self.taken.nth(nth).filter(|tag| self.starves(*tag))
     }
 
-    /// Returns true if the tag is in `wait_tag` (line 15).
+    /// Returns true if a command starves: its age exceeds the threshold. The paper keeps the tags of such commands in `wait_tag` (line 15).
     #[inline]
     fn starves(&self, tag: DriveTag) -> bool {
         self.freed > self.before[tag.index()].saturating_add(self.threshold)

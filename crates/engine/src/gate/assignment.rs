@@ -67,7 +67,7 @@ impl Assignment {
     }
 
     /// Obeys an order of assignment. If the order's lane does not exist, the shared lane takes its place.
-    pub fn told(&mut self, order: &GateOrder) {
+    pub fn obey(&mut self, order: &GateOrder) {
         let GateOrder::Assign { of, lane } = *order else {
             return;
         };

@@ -46,7 +46,7 @@ const INFO: PolicyInfo = PolicyInfo {
 };
 
 /// Longest time of its rate that a lane can be behind. Choice of this project: the time over which users look at rates.
-const BURST: Nanos = Nanos::from_millis(1000);
+const BEHIND_MAX: Nanos = Nanos::from_millis(1000);
 
 /// Account of a lane with a rate.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,7 +88,7 @@ impl Average {
         let Rated { rate, paid } = self.rates[lane.index()];
         match rate {
             0 => (1, Time::ZERO, turn),
-            _ if paid < now => (0, paid.max(now.saturating_sub(BURST)), turn),
+            _ if paid < now => (0, paid.max(now.saturating_sub(BEHIND_MAX)), turn),
             _ => (2, paid, turn),
         }
     }
@@ -128,7 +128,7 @@ impl Gate for Average {
             let sectors = u128::from(command.extent.len.get());
             let time = sectors * 1_000_000_000 / u128::from(rated.rate);
             let time = Nanos::from_nanos(u64::try_from(time).unwrap_or(u64::MAX));
-            rated.paid = rated.paid.max(now.saturating_sub(BURST)) + time;
+            rated.paid = rated.paid.max(now.saturating_sub(BEHIND_MAX)) + time;
         }
     }
 
@@ -136,15 +136,15 @@ impl Gate for Average {
         self.room.returned(now, tag);
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
+    fn obey(&mut self, now: Time, order: &GateOrder) {
         match *order {
-            GateOrder::Assign { .. } => self.assignment.told(order),
+            GateOrder::Assign { .. } => self.assignment.obey(order),
             GateOrder::Rate { lane, rate } => {
                 if let Some(rated) = self.rates.get_mut(lane.index()) {
                     *rated = Rated { rate, paid: now };
                 }
             }
-            _ => self.room.told(now, order),
+            _ => self.room.obey(now, order),
         }
     }
 

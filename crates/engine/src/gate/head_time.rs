@@ -11,7 +11,7 @@
 //! The gate distinguishes kinds of requests: by client, by direction and by size. A *trial* sends one command at a
 //! time. The trial measures the response time of each kind from the arrival on. This time includes the head time of
 //! other requests, and destaging. Between trials commands go up to the depth. If a command in the drive has waited
-//! [`MORE`] percent longer than its kind does in a trial, the gate closes. The drive then has ever fewer commands to
+//! [`RESPONSE_EXCESS_PERCENT`] percent longer than its kind does in a trial, the gate closes. The drive then has ever fewer commands to
 //! prefer.
 //!
 //! If the requests of a kind were late, the gate closes earlier for the kind's next commands. If they were early, the
@@ -25,7 +25,7 @@
 //!
 //! # Bound
 //!
-//! The mean response of each kind is at most [`MORE`] percent longer than at depth 1, if the trials are typical. A
+//! The mean response of each kind is at most [`RESPONSE_EXCESS_PERCENT`] percent longer than at depth 1, if the trials are typical. A
 //! command of a kind that no trial has measured yet does not close the gate.
 
 use super::levels::{FLOOR, Levels, QUEUE, Queueing};
@@ -60,20 +60,21 @@ const INFO: PolicyInfo = PolicyInfo {
     ..PolicyInfo::PLAIN
 };
 
-/// Percentage by which a response may exceed the response in a trial.
-const MORE: i64 = 9;
+/// Percentage by which a response may exceed the response in a trial. This and the values below are choices of this project
+/// (`docs/design/2026-11-28-head-time.md`).
+const RESPONSE_EXCESS_PERCENT: i64 = 9;
 /// Number of requests at the start of a trial that do not count, since earlier commands delay them.
-const SETTLING: u32 = 16;
+const SETTLING_REQUESTS: u32 = 16;
 /// Least number of requests that count in a trial.
-const COUNTED: u32 = 32;
+const COUNTED_REQUESTS_MIN: u32 = 32;
 /// Length of a trial after which the trial no longer waits for kinds without a request.
-const PATIENCE: Nanos = Nanos::from_millis(500);
+const TRIAL_PATIENCE: Nanos = Nanos::from_millis(500);
 /// Time between trials, in lengths of the last trial. The first trials follow sooner.
-const APART: u64 = 15;
+const TRIAL_LENGTHS_BETWEEN: u64 = 15;
 /// Number of requests over which the response in trials is averaged.
-const AVERAGED: i64 = 256;
+const AVERAGED_REQUESTS: i64 = 256;
 /// Number of requests over which a kind makes up for its lateness.
-const REPAID: i64 = 64;
+const REPAID_OVER_REQUESTS: i64 = 64;
 
 /// Number of places for kinds of requests, by hash. Kinds that share a place share a promise.
 const KINDS: usize = 256;
@@ -81,7 +82,7 @@ const KINDS: usize = 256;
 /// Responses of a kind of requests.
 #[derive(Clone, Copy, Debug, Default)]
 struct Kind {
-    /// Mean response in trials in nanoseconds, and the number of requests in the mean (at most [`AVERAGED`]).
+    /// Mean response in trials in nanoseconds, and the number of requests in the mean (at most [`AVERAGED_REQUESTS`]).
     alone: i64,
     count: i64,
     /// Balance of earliness and lateness of the last requests, in nanoseconds; at most half of `alone`.
@@ -99,12 +100,12 @@ impl Kind {
     }
 
     fn promised(&self) -> i64 {
-        self.alone + self.alone / 100 * MORE
+        self.alone + self.alone / 100 * RESPONSE_EXCESS_PERCENT
     }
 
     /// Notes a response in a trial.
     fn measure(&mut self, response: i64) {
-        self.count = (self.count + 1).min(AVERAGED);
+        self.count = (self.count + 1).min(AVERAGED_REQUESTS);
         self.alone += (response - self.alone) / self.count;
         self.tried = true;
     }
@@ -112,7 +113,7 @@ impl Kind {
     /// Notes a response between trials.
     fn compare(&mut self, response: i64) {
         if self.count > 0 {
-            let early = self.early - self.early / REPAID + self.promised() - response;
+            let early = self.early - self.early / REPAID_OVER_REQUESTS + self.promised() - response;
             self.early = early.min(self.alone / 2);
         }
     }
@@ -178,7 +179,7 @@ impl HeadTime {
             Phase::Trial { since, done } if self.is_over(now, since, done) => {
                 self.trials += 1;
                 let length = now.saturating_since(since);
-                let apart = length.saturating_mul(self.trials.min(APART));
+                let apart = length.saturating_mul(self.trials.min(TRIAL_LENGTHS_BETWEEN));
                 let until = now.saturating_add(apart);
                 self.phase = Phase::Usual { until };
                 self.tried = now;
@@ -196,8 +197,9 @@ impl HeadTime {
 
     fn is_over(&self, now: Time, since: Time, done: u32) -> bool {
         let misses = |kind: &Kind| kind.seen > self.tried && !kind.tried;
-        let waits = || now.saturating_since(since) < PATIENCE && self.kinds.iter().any(misses);
-        done >= SETTLING + COUNTED && !waits()
+        let waits =
+            || now.saturating_since(since) < TRIAL_PATIENCE && self.kinds.iter().any(misses);
+        done >= SETTLING_REQUESTS + COUNTED_REQUESTS_MIN && !waits()
     }
 
     /// Returns true if a command in the drive has waited for longer than its kind may.
@@ -292,7 +294,7 @@ impl Gate for HeadTime {
         match &mut self.phase {
             Phase::Trial { since, done } if command.arrival >= *since => {
                 *done += 1;
-                if *done > SETTLING {
+                if *done > SETTLING_REQUESTS {
                     kind.measure(response);
                 }
             }
@@ -301,7 +303,7 @@ impl Gate for HeadTime {
         }
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
-        self.room.told(now, order);
+    fn obey(&mut self, now: Time, order: &GateOrder) {
+        self.room.obey(now, order);
     }
 }

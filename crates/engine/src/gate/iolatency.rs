@@ -98,16 +98,16 @@ fn targets(options: Options<'_>) -> [Nanos; GROUPS] {
 }
 
 /// `DEFAULT_SCALE_COOKIE`: nothing is limited.
-const FREE: u64 = 1_000_000;
+const UNLIMITED_COOKIE: u64 = 1_000_000;
 /// `BLKIOLATENCY_MIN_ADJUST_TIME`.
 const BETWEEN_CHANGES: Nanos = Nanos::from_millis(500);
 /// `BLKIOLATENCY_MIN_WIN_SIZE` and `BLKIOLATENCY_MAX_WIN_SIZE`.
-const WINDOW: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(1));
+const WINDOW_RANGE: (Nanos, Nanos) = (Nanos::from_millis(100), Nanos::from_secs(1));
 /// `BLKIOLATENCY_MIN_GOOD_SAMPLES`.
 const GOOD_SAMPLES: u64 = 5;
 /// Period of the timer.
 const TIMER: Nanos = Nanos::from_secs(1);
-const SILENT: Nanos = Nanos::from_secs(5);
+const SILENT_FOR: Nanos = Nanos::from_secs(5);
 
 /// A class of requests: `struct iolatency_grp`.
 #[derive(Clone, Copy, Debug)]
@@ -169,13 +169,13 @@ impl IoLatency {
     pub fn new(config: &Config, targets: [Nanos; GROUPS], requests: u32) -> IoLatency {
         let group = |target: Nanos| Group {
             target,
-            window: (target * 16).clamp(WINDOW.0, WINDOW.1),
+            window: (target * 16).clamp(WINDOW_RANGE.0, WINDOW_RANGE.1),
             window_start: Time::ZERO,
             samples: 0,
             sum: Nanos::ZERO,
             gathered: 0,
             counted: 0,
-            cookie: FREE,
+            cookie: UNLIMITED_COOKIE,
             depth: None,
             delays: 0,
             in_drive: 0,
@@ -185,7 +185,7 @@ impl IoLatency {
             groups: targets.map(group),
             sent: vec![Sent::default(); DriveTag::DEPTH_MAX as usize].into_boxed_slice(),
             requests,
-            cookie: FREE,
+            cookie: UNLIMITED_COOKIE,
             ruler: None,
             ruling: Nanos::ZERO,
             changed: None,
@@ -207,12 +207,14 @@ impl IoLatency {
             return;
         };
         self.timer = None;
-        if self.cookie >= FREE {
+        if self.cookie >= UNLIMITED_COOKIE {
             return;
         }
         match (self.ruler, self.changed) {
             (None, _) => self.change_cookie(true),
-            (Some(_), Some(changed)) if at.saturating_since(changed) >= SILENT => self.ruler = None,
+            (Some(_), Some(changed)) if at.saturating_since(changed) >= SILENT_FOR => {
+                self.ruler = None
+            }
             (Some(_), _) => {}
         }
     }
@@ -220,11 +222,11 @@ impl IoLatency {
     /// `scale_cookie_change`.
     fn change_cookie(&mut self, up: bool) {
         let requests = u64::from(self.requests);
-        let hole = FREE.saturating_sub(self.cookie);
+        let hole = UNLIMITED_COOKIE.saturating_sub(self.cookie);
         if up {
             let step = (requests / 16).max(1);
             self.cookie = match () {
-                () if self.cookie + step > FREE => FREE,
+                () if self.cookie + step > UNLIMITED_COOKIE => UNLIMITED_COOKIE,
                 () if hole > requests => self.cookie + 1,
                 () => self.cookie + step,
             };
@@ -255,7 +257,7 @@ impl IoLatency {
             group.delays += 1;
             return;
         }
-        if self.cookie == FREE {
+        if self.cookie == UNLIMITED_COOKIE {
             group.delays = 0;
             group.depth = None;
             return;
@@ -279,7 +281,7 @@ impl IoLatency {
         let good = mean <= group.target;
         let samples = core::mem::take(&mut group.samples);
         group.sum = Nanos::ZERO;
-        if good && self.cookie == FREE {
+        if good && self.cookie == UNLIMITED_COOKIE {
             return;
         }
         group.gathered += samples;
@@ -388,8 +390,8 @@ impl Gate for IoLatency {
         }
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
-        self.room.told(now, order);
+    fn obey(&mut self, now: Time, order: &GateOrder) {
+        self.room.obey(now, order);
     }
 }
 

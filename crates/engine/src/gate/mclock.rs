@@ -87,7 +87,7 @@ const INFO: PolicyInfo = PolicyInfo {
 };
 
 /// Time without requests after which a lane begins anew: Ceph's `idle_age`.
-const IDLE: Nanos = Nanos::from_secs(300);
+const IDLE_AGE: Nanos = Nanos::from_secs(300);
 
 /// Parts of a byte in tags P. Weights divide the parts.
 const PARTS: u128 = 1_000_000;
@@ -113,7 +113,7 @@ struct TaggedLane {
 impl TaggedLane {
     /// Returns true if the lane begins anew with its next request.
     fn is_idle(&self, now: Time) -> bool {
-        self.since.is_none() && self.seen.is_none_or(|seen| seen + IDLE <= now)
+        self.since.is_none() && self.seen.is_none_or(|seen| seen + IDLE_AGE <= now)
     }
 }
 
@@ -249,16 +249,16 @@ impl Gate for MClock {
         self.room.returned(now, tag);
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
+    fn obey(&mut self, now: Time, order: &GateOrder) {
         match *order {
-            GateOrder::Assign { .. } => self.assignment.told(order),
+            GateOrder::Assign { .. } => self.assignment.obey(order),
             GateOrder::Rate { lane, rate } => {
                 if let Some(client) = self.clients.get_mut(lane.index()) {
                     client.rate = rate;
                     client.reserved = now;
                 }
             }
-            _ => self.room.told(now, order),
+            _ => self.room.obey(now, order),
         }
     }
 

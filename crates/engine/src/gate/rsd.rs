@@ -106,10 +106,10 @@ impl Gate for Rsd {
         self.ages.starved(nth)
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
+    fn obey(&mut self, now: Time, order: &GateOrder) {
         match order {
             GateOrder::Age(threshold) => self.ages.set_threshold(*threshold),
-            other => self.room.told(now, other),
+            other => self.room.obey(now, other),
         }
     }
 }

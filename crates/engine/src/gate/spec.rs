@@ -198,9 +198,9 @@ mod serde_impls {
     /// problem is used.
     impl<'de> Deserialize<'de> for GateSpec {
         fn deserialize<D: Deserializer<'de>>(from: D) -> Result<GateSpec, D::Error> {
-            struct Text;
+            struct TextVisitor;
 
-            impl Visitor<'_> for Text {
+            impl Visitor<'_> for TextVisitor {
                 type Value = GateSpec;
 
                 fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -213,7 +213,7 @@ mod serde_impls {
                 }
             }
 
-            from.deserialize_str(Text)
+            from.deserialize_str(TextVisitor)
         }
     }
 

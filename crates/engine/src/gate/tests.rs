@@ -161,7 +161,7 @@ fn run<G: Gate + Clone>(
             Step::Age(age) => {
                 threshold = age;
                 rig.changes += 1;
-                rig.gate.told(Time::ZERO, &GateOrder::Age(age));
+                rig.gate.obey(Time::ZERO, &GateOrder::Age(age));
                 rig.send();
             }
         }
@@ -473,10 +473,10 @@ fn a_raised_threshold_opens_the_gate_and_a_lowered_one_closes_it() {
     (0..50).for_each(|_| rig.ask(Class(1)));
     (0..10).for_each(|_| assert!(rig.complete(0, true).is_some()));
     assert_eq!(rig.drive.len(), 4);
-    rig.gate.told(Time::ZERO, &GateOrder::Age(5));
+    rig.gate.obey(Time::ZERO, &GateOrder::Age(5));
     rig.complete(0, true);
     assert_eq!(rig.drive.len(), 3);
-    rig.gate.told(Time::ZERO, &GateOrder::Age(100));
+    rig.gate.obey(Time::ZERO, &GateOrder::Age(100));
     rig.send();
     assert_eq!(rig.drive.len(), 4);
 }
@@ -526,14 +526,14 @@ fn ranks_hear_of_a_depth_and_of_a_threshold() {
     let ranks = Counts::new(&[0]);
     let mut rig = Rig::new(RsdPriority::new(&config(4), 100, ranks, Queueing::Lanes));
     (0..50).for_each(|_| rig.ask(Class(0)));
-    rig.gate.told(Time::ZERO, &GateOrder::Depth(2));
+    rig.gate.obey(Time::ZERO, &GateOrder::Depth(2));
     (0..2).for_each(|_| assert!(rig.complete(0, true).is_some()));
     assert_eq!(rig.drive.len(), 2);
-    rig.gate.told(Time::ZERO, &GateOrder::Depth(4));
+    rig.gate.obey(Time::ZERO, &GateOrder::Depth(4));
     rig.send();
     (0..10).for_each(|_| assert!(rig.complete(0, true).is_some()));
     assert_eq!(rig.drive.len(), 4);
-    rig.gate.told(Time::ZERO, &GateOrder::Age(5));
+    rig.gate.obey(Time::ZERO, &GateOrder::Age(5));
     rig.complete(0, true);
     assert_eq!(rig.drive.len(), 3);
 }
@@ -581,7 +581,7 @@ fn a_gate_that_closes_by_age_says_at_which_and_others_say_none() {
 fn a_gate_of_a_lower_depth_than_the_engine_has_keeps_to_it() {
     let sent = |depth, ordered| {
         let mut gate = FixedDepth::of(&config(depth), 8);
-        gate.told(Time::ZERO, &GateOrder::Depth(ordered));
+        gate.obey(Time::ZERO, &GateOrder::Depth(ordered));
         let mut rig = Rig::new(gate);
         (0..50).for_each(|_| rig.ask(Class(1)));
         rig.drive.len()

@@ -94,7 +94,7 @@ const INFO: PolicyInfo = PolicyInfo {
 };
 
 /// Number of times that the last plan is repeated if no new plan comes.
-const REPEATS: u64 = 3;
+const PLAN_REPEATS: u64 = 3;
 
 /// Weight of a new service time in a lane's mean: 1/8, as for round trips of TCP (RFC 6298). The first service time is
 /// the first mean.
@@ -106,7 +106,7 @@ const DEVIATION_SHARE: u64 = 4;
 
 /// Margin on the sum of service times, in mean deviations. Three mean deviations are 2.4 standard deviations of a
 /// normal distribution. One sum in 120 exceeds this margin.
-const DEVIATIONS: u64 = 3;
+const MARGIN_DEVIATIONS: u64 = 3;
 
 /// A window of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,7 +203,7 @@ impl Windows {
         };
         let behind = now.saturating_since(last.until).as_nanos() / self.period.as_nanos();
         let back = if now < last.until { 0 } else { behind + 1 };
-        if back > REPEATS {
+        if back > PLAN_REPEATS {
             return Turn::shared(None);
         }
         let shift = self.period * back;
@@ -267,7 +267,7 @@ impl Windows {
         let deviation = u128::from(deviation.as_nanos());
         let deviation = (deviation * deviation * u128::from(count)).isqrt();
         let deviation = Nanos::from_nanos(u64::try_from(deviation).unwrap_or(u64::MAX));
-        let services = mean * count + deviation * DEVIATIONS;
+        let services = mean * count + deviation * MARGIN_DEVIATIONS;
         now + services.max(self.guard) <= until
     }
 
@@ -450,9 +450,9 @@ impl Gate for Windows {
         self.inner.starved(nth)
     }
 
-    fn told(&mut self, now: Time, order: &GateOrder) {
+    fn obey(&mut self, now: Time, order: &GateOrder) {
         match *order {
-            GateOrder::Assign { .. } => self.assignment.told(order),
+            GateOrder::Assign { .. } => self.assignment.obey(order),
             GateOrder::Window { lane, from, span } => {
                 let known = lane.index() < self.assignment.lanes();
                 let lane = if known { lane } else { Lane(0) };
@@ -465,7 +465,7 @@ impl Gate for Windows {
                 }
             }
             GateOrder::Rate { .. } | GateOrder::Depth(_) | GateOrder::Age(_) => {
-                self.inner.told(now, order);
+                self.inner.obey(now, order);
             }
         }
     }

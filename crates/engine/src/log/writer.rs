@@ -31,7 +31,7 @@ pub struct Writer<S> {
 
 impl<S: Sink> Writer<S> {
     /// Size at which a piece goes to the sink.
-    pub const PIECE: usize = 1 << 16;
+    pub const PIECE_BYTES: usize = 1 << 16;
 
     /// Starts a log with these settings.
     pub fn new(settings: &[(String, String)], sink: S) -> Writer<S> {
@@ -49,7 +49,7 @@ impl<S: Sink> Writer<S> {
 
     /// Returns an empty piece with capacity for all text up to the next flush.
     pub fn piece() -> String {
-        String::with_capacity(Self::PIECE + 4096)
+        String::with_capacity(Self::PIECE_BYTES + 4096)
     }
 
     /// Writes an event, command or swap of a member's engine.
@@ -73,7 +73,7 @@ impl<S: Sink> Writer<S> {
     /// Passes the text to the sink if it fills a piece.
     #[inline]
     pub fn flush_if_full(&mut self) {
-        if self.text.len() >= Self::PIECE {
+        if self.text.len() >= Self::PIECE_BYTES {
             self.flush();
         }
     }

@@ -133,7 +133,7 @@ impl Tree {
         let (mut node, mut last) = (NIL, NIL);
         while start < end {
             // Go up to the ancestor of the next piece, and down from there.
-            while node != NIL && !self.nodes[node].holds(start) {
+            while node != NIL && !self.nodes[node].covers(start) {
                 node = self.refresh(node);
             }
             let level = level_of(start, end);
@@ -220,7 +220,7 @@ impl Tree {
                 following => Some(self.nodes[self.pieces[following].node].start),
             };
             let mut at = node;
-            while at != NIL && !until.is_some_and(|start| self.nodes[at].holds(start)) {
+            while at != NIL && !until.is_some_and(|start| self.nodes[at].covers(start)) {
                 let parent = self.refresh(at);
                 self.let_pass(at, true, self.nodes[at].first, &mut pass);
                 self.prune(at);
@@ -314,7 +314,7 @@ impl Tree {
         }
     }
 
-    /// Removes the node if it has no piece and no two branches part there.
+    /// Removes a node that has no piece of a request and fewer than two children. The only child, if any, takes its place in the tree.
     fn prune(&mut self, node: u32) {
         let Node {
             start,
@@ -432,8 +432,8 @@ impl Tree {
 }
 
 impl Node {
-    /// Returns true if the node has this sector.
-    fn holds(&self, sector: u64) -> bool {
+    /// Returns true if the sector is in the aligned range of the node.
+    fn covers(&self, sector: u64) -> bool {
         range_holds(self.start, self.level, sector)
     }
 
@@ -579,7 +579,7 @@ impl Tree {
             }
             let below = &self.nodes[child];
             assert_eq!(below.parent, at);
-            assert!(below.level < node.level && node.holds(below.start));
+            assert!(below.level < node.level && node.covers(below.start));
             assert_eq!(node.side(below.start), side);
             self.check_node(child, counts);
             for kind in [READS, CHANGES] {

@@ -8,7 +8,7 @@ use headtime_units::{Nanos, Time};
 fn a_piece_is_handed_on_when_it_is_full_and_news_is_what_follows_the_header() {
     let mut handed: Vec<usize> = Vec::new();
     let mut sink = |piece: &str| handed.push(piece.len());
-    let piece = Writer::<&mut dyn FnMut(&str)>::PIECE;
+    let piece = Writer::<&mut dyn FnMut(&str)>::PIECE_BYTES;
     assert!(Writer::<&mut dyn FnMut(&str)>::piece().capacity() >= piece);
     let sink: &mut dyn FnMut(&str) = &mut sink;
     let mut log = Writer::new(&[("depth".to_owned(), "4".to_owned())], sink);

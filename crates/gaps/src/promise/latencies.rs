@@ -5,7 +5,7 @@ use headtime_units::Nanos;
 /// Counts of each octave: steps of under 0.8 %.
 const STEPS: usize = 128;
 /// The finest step is 2 to the power of this many nanoseconds.
-const FINEST: u32 = 10;
+const FINEST_STEP_BITS: u32 = 10;
 /// Octaves of the distribution. Latencies above some 39 hours count as 39 hours.
 const OCTAVES: usize = 31;
 
@@ -28,7 +28,7 @@ impl Default for Latencies {
 
 /// Returns the step in which a latency is counted.
 fn index(latency: Nanos) -> usize {
-    let steps = latency.as_nanos() >> FINEST;
+    let steps = latency.as_nanos() >> FINEST_STEP_BITS;
     let octave = ((steps / STEPS as u64) | 1).ilog2() as usize;
     // The first two octaves have the same steps.
     let octave = octave + usize::from(steps >= STEPS as u64);
@@ -41,8 +41,8 @@ fn index(latency: Nanos) -> usize {
 fn least(index: usize) -> u64 {
     let (octave, within) = (index / STEPS, (index % STEPS) as u64);
     match octave {
-        0 => within << FINEST,
-        octave => (within + STEPS as u64) << (octave as u32 - 1 + FINEST),
+        0 => within << FINEST_STEP_BITS,
+        octave => (within + STEPS as u64) << (octave as u32 - 1 + FINEST_STEP_BITS),
     }
 }
 

@@ -5,10 +5,10 @@
 
 /// Consecutive checks that change the queue: to the short queue, and back. Verdicts change for the worse and the better by the same
 /// numbers.
-pub(super) const AGREE: (u32, u32) = (5, 60);
+pub(super) const CHECKS_IN_ROW: (u32, u32) = (5, 60);
 
 /// The deep queue returns when the pace is below this part of the scan's rate beside the deep queue.
-const EASILY: f64 = 0.8;
+const EASY_PACE_SHARE: f64 = 0.8;
 
 /// Length of the drive's queue, with a date or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,13 +33,14 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Chooses by the pace and by `brings`, the scan's greatest rate with this queue, both in blocks per second. If the queue `may` not be
-    /// short, the deep queue returns at once. Returns true if the queue has changed.
+    /// Chooses the short or the deep queue of the drive at a check. `pace` is the rate that the date requires, and `brings` the greatest rate
+    /// of the scan with the present queue, both in blocks per second. If `may` is false, the short queue is not allowed, and the deep queue
+    /// returns at once. Returns true if the queue has changed.
     pub fn turns(&mut self, may: bool, learns: bool, pace: f64, brings: f64) -> bool {
         let (wants, looks) = match (self.is_short, may) {
-            (true, true) => (pace < EASILY * self.brings, AGREE.1),
+            (true, true) => (pace < EASY_PACE_SHARE * self.brings, CHECKS_IN_ROW.1),
             (true, false) => (true, 1),
-            (false, _) => (may && pace > brings, AGREE.0),
+            (false, _) => (may && pace > brings, CHECKS_IN_ROW.0),
         };
         if may && learns {
             return false;

@@ -8,11 +8,11 @@ use headtime_units::{Nanos, Time};
 /// Number of places for origins; a power of two. Origins that share a place count as a client that does not wait for answers.
 const ORIGINS: usize = 256;
 /// Number of requests after which the shadow's time is brought near to real time again.
-const REBASE: u32 = 256;
+const REBASE_REQUESTS: u32 = 256;
 /// Number of past idle times, of the drive without the scan, that are retained.
-const IDLE: usize = 32;
+const IDLE_TIMES: usize = 32;
 /// Number of requests over which the arm's time is averaged. The mean forgets half after 44 requests.
-const FORGETS: f64 = 64.0;
+const MEAN_REQUESTS: f64 = 64.0;
 
 /// Second queue beside the drive's, without the scan's reads outside of gaps.
 ///
@@ -23,12 +23,14 @@ const FORGETS: f64 = 64.0;
 /// A client that waits for each answer would have asked earlier, by the lateness of the last answer. If no request waited in the meantime,
 /// the time of asking makes no difference. Clients that never had two requests under way count as waiting for answers. A client without an
 /// origin counts as not waiting.
+///
+/// Invariants: `from <= to` for each `(from, to)` of `idle`; `origins.len() = ORIGINS`; `since_rebase < REBASE_REQUESTS`.
 pub(super) struct Shadow {
     /// Time until which the drive would have been busy.
     free: Time,
     /// Past idle times of the drive without the scan, in order of time. If the scan keeps two requests waiting, the later one may overtake
     /// the earlier. The earlier request would have been served in such an idle time.
-    idle: [(Time, Time); IDLE],
+    idle: [(Time, Time); IDLE_TIMES],
     /// End of the last command that was no gap read.
     before: Time,
     /// True if that command was the scan's.
@@ -39,7 +41,7 @@ pub(super) struct Shadow {
     picks_late: Nanos,
     /// Time of one turn of the platter.
     turn: Nanos,
-    origins: Box<[Known]>,
+    origins: Box<[ClientState]>,
     /// Number of clients' requests that have not ended. Then the time at which a request last arrived while there were none: clients that
     /// were answered before that time delay no other request.
     under_way: u64,
@@ -52,9 +54,9 @@ pub(super) struct Shadow {
     pub(super) without: Latencies,
 }
 
-/// A client.
+/// Requests under way and lateness of a client.
 #[derive(Clone, Copy, Default)]
-struct Known {
+struct ClientState {
     origin: Option<Origin>,
     under_way: u32,
     /// True if the client asks without waiting for answers.
@@ -71,13 +73,13 @@ impl Shadow {
     pub(super) fn new(turn: Nanos) -> Shadow {
         Shadow {
             free: Time::ZERO,
-            idle: [(Time::ZERO, Time::ZERO); IDLE],
+            idle: [(Time::ZERO, Time::ZERO); IDLE_TIMES],
             before: Time::ZERO,
             behind_scan: false,
             picked: None,
             picks_late: Nanos::ZERO,
             turn,
-            origins: vec![Known::default(); ORIGINS].into(),
+            origins: vec![ClientState::default(); ORIGINS].into(),
             under_way: 0,
             quiet: Time::ZERO,
             since_rebase: 0,
@@ -94,13 +96,13 @@ fn note(mean: &mut f64, value: Nanos) {
     let value = value.as_nanos() as f64;
     *mean = match *mean {
         0.0 => value,
-        mean => mean + (value - mean) / FORGETS,
+        mean => mean + (value - mean) / MEAN_REQUESTS,
     };
 }
 
 impl Shadow {
     /// Returns the place of an origin; `None` for the default origin, which names no client.
-    fn known(&mut self, origin: Origin) -> Option<&mut Known> {
+    fn known(&mut self, origin: Origin) -> Option<&mut ClientState> {
         if origin == Origin::default() {
             return None;
         }
@@ -176,7 +178,7 @@ impl Shadow {
         self.with.add(now.saturating_since(arrival));
         self.without.add(ended.saturating_since(came));
         self.since_rebase += 1;
-        if self.since_rebase == REBASE {
+        if self.since_rebase == REBASE_REQUESTS {
             self.rebase();
         }
     }
@@ -187,7 +189,7 @@ impl Shadow {
             let start = self.free.max(came);
             if start > self.free {
                 self.idle.rotate_left(1);
-                self.idle[IDLE - 1] = (self.free, start);
+                self.idle[IDLE_TIMES - 1] = (self.free, start);
             }
             self.free = start.saturating_add(takes);
             return self.free;
@@ -216,7 +218,7 @@ impl Shadow {
     /// back by the least lateness of these clients. For clients that do not wait, both times are the same.
     fn rebase(&mut self) {
         self.since_rebase = 0;
-        let recent = |known: &&mut Known| known.recent && !known.asks_on;
+        let recent = |known: &&mut ClientState| known.recent && !known.asks_on;
         let late = self.origins.iter_mut().filter(recent);
         let least = late.map(|known| known.late).min().unwrap_or(Nanos::ZERO);
         for known in &mut self.origins {

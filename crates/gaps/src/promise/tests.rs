@@ -218,7 +218,7 @@ fn below_the_first_level_gap_reads_are_made_in_a_part_of_the_looks() {
 #[test]
 fn the_share_asked_is_larger_by_the_part_that_reads_lose() {
     let mut promise = promise(promised());
-    (promise.learns, promise.reads) = (false, READS.1);
+    (promise.learns, promise.reads) = (false, SPEED_READS.1);
     let mut asked = |pace, reach| {
         promise.choose_ways(at(1), (pace, 100.0), reach);
         promise.share

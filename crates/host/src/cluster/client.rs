@@ -13,7 +13,7 @@ const STEPS_MAX: u32 = if cfg!(test) { 1 << 20 } else { 1 << 28 };
 const FLOW: u64 = 256 << 10;
 
 /// Most data that a write's request may contain: 16 KiB with the header.
-const SMALL: u64 = (16 << 10) - 24;
+const INLINE_BYTES_MAX: u64 = (16 << 10) - 24;
 
 impl Cluster {
     /// Lets a client run until it waits or ends.
@@ -139,7 +139,7 @@ impl Cluster {
         let stripes = self.stripes;
         let small = stripes
             .segments(offset, end)
-            .all(|segment| segment.len <= SMALL);
+            .all(|segment| segment.len <= INLINE_BYTES_MAX);
         for segment in stripes.segments(offset, end) {
             let mut done = 0;
             while done < segment.len {

@@ -28,10 +28,10 @@ use headtime_workload::Random;
 pub const BLOCK_BYTES: u64 = 4096;
 const BLOCKS_PER_GROUP: u32 = 32_768;
 /// Block numbers in an inode, and in an indirect block.
-const DIRECT: u64 = 12;
-const POINTERS: u64 = 1024;
+const DIRECT_BLOCKS: u64 = 12;
+const INDIRECT_BLOCKS: u64 = 1024;
 /// Largest file that two levels of indirection can name, in blocks.
-const FILE_BLOCKS_MAX: u64 = DIRECT + POINTERS + POINTERS * POINTERS;
+const FILE_BLOCKS_MAX: u64 = DIRECT_BLOCKS + INDIRECT_BLOCKS + INDIRECT_BLOCKS * INDIRECT_BLOCKS;
 /// Inodes 1 to 10 are the file system's own, 11 is `lost+found`.
 const FIRST_INODE: u32 = 12;
 const ROOT_INODE: u32 = 2;
@@ -176,7 +176,7 @@ impl Ext3 {
             .div_ceil(u64::from(BLOCKS_PER_GROUP))
             .div_ceil(BLOCK_BYTES / 32) as u32)
             .saturating_sub(descriptors)
-            .min(POINTERS as u32);
+            .min(INDIRECT_BLOCKS as u32);
         let mut fs = Ext3 {
             partition,
             sectors_per_block,
@@ -706,11 +706,13 @@ fn directory_blocks(bytes: u64) -> u32 {
 
 /// Number of indirect blocks that a file of `blocks` blocks needs before its next block.
 fn indirect_blocks_before(blocks: u64) -> u32 {
-    if blocks == DIRECT {
+    if blocks == DIRECT_BLOCKS {
         1
-    } else if blocks == DIRECT + POINTERS {
+    } else if blocks == DIRECT_BLOCKS + INDIRECT_BLOCKS {
         2
-    } else if blocks > DIRECT + POINTERS && (blocks - DIRECT).is_multiple_of(POINTERS) {
+    } else if blocks > DIRECT_BLOCKS + INDIRECT_BLOCKS
+        && (blocks - DIRECT_BLOCKS).is_multiple_of(INDIRECT_BLOCKS)
+    {
         1
     } else {
         0

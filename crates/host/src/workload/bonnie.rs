@@ -69,10 +69,10 @@ impl Default for BonnieSpec {
 }
 
 /// Bytes of a call of the C library's stream.
-const STREAM: u64 = 4096;
+const STREAM_BYTES: u64 = 4096;
 
 /// Share of the seeks that write back the chunk that they read (`UpdateSeek`).
-const UPDATED: f64 = 0.1;
+const UPDATED_SHARE: f64 = 0.1;
 
 impl BonnieSpec {
     /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the number behind the
@@ -103,7 +103,7 @@ impl BonnieSpec {
             let file = site.add_room(builder, place, size)?;
             let chunks = Pass::reading([file].into(), size, self.chunk.0);
             let chars = Pass {
-                call: STREAM,
+                call: STREAM_BYTES,
                 kib_cpu: self.char_cpu,
                 ..chunks.clone()
             };
@@ -140,7 +140,7 @@ impl BonnieSpec {
                         let seek = Pass {
                             files: [opened].into(),
                             way: Way::Random(u64::from(share)),
-                            writes: UPDATED,
+                            writes: UPDATED_SHARE,
                             ..chunks.clone()
                         };
                         [meet.clone(), Work::Pass(seek), Work::Sync(opened)].into()

@@ -77,7 +77,7 @@ const LARGE_RECORD: u64 = 64 << 10;
 const STRIDE: u64 = 17;
 
 /// Bytes of a call of the C library's stream.
-const STREAM: u64 = 4096;
+const STREAM_BYTES: u64 = 4096;
 
 impl IozoneSpec {
     /// Adds the files and processes to a host; programs are numbered from `program` on. Returns the number behind the
@@ -155,7 +155,7 @@ fn tests(file: FileId, size: u64, record: u64) -> Vec<Work> {
         ..read(call, way)
     };
     let all = size.div_ceil(record);
-    let stream = record.min(STREAM);
+    let stream = record.min(STREAM_BYTES);
     let ways = [
         write(record, Way::FORWARDS),
         write(record, Way::FORWARDS),

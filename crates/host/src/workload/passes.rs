@@ -88,7 +88,7 @@ impl Pass {
     }
 }
 
-/// Performs actions one after the other.
+/// Process of a benchmark: its passes over files, syncs and barriers, in their order.
 pub(super) struct Passes {
     work: Arc<[Work]>,
     at: usize,

@@ -94,7 +94,7 @@ impl SmallFilesSpec {
             scaled_count(self.directories, self.scale),
             scaled_count(self.reads, self.scale),
         );
-        site.check_plan(room, u64::from(reads) * STEPS)?;
+        site.check_plan(room, u64::from(reads) * READ_STEPS)?;
         let partition = site.extent(self.start.0, self.partition.0)?;
         let layout = |error| site.layout(error);
         let mut fs = Ffs::format(partition, disk.sector_bytes, directories).map_err(layout)?;
@@ -108,7 +108,7 @@ impl SmallFilesSpec {
         let mut random = Random::keyed(seed, 0, PURPOSE);
         let jobs = (0..self.tasks).map(|task| {
             let own = share(reads, self.tasks, task);
-            let mut jobs = Vec::with_capacity((u64::from(own) * STEPS) as usize);
+            let mut jobs = Vec::with_capacity((u64::from(own) * READ_STEPS) as usize);
             for _ in 0..own {
                 let at = random.below(u64::from(directories)) as u32;
                 let file = random.below(u64::from(self.files)) as u32;
@@ -138,7 +138,7 @@ impl SmallFilesSpec {
 }
 
 /// Steps of a read.
-const STEPS: u64 = 6;
+const READ_STEPS: u64 = 6;
 
 #[cfg(test)]
 mod tests {

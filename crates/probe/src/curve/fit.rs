@@ -25,7 +25,7 @@ impl Point {
 }
 
 /// Reach of the local fit, in the natural logarithm of the distance: from 0.63 times to 1.6 times the distance.
-const REACH: f64 = 0.47;
+const FIT_LOG_REACH: f64 = 0.47;
 
 /// Values of the curve at all points. Points are in the order of their distances.
 pub(super) fn fit(points: &[Point]) -> Vec<Nanos> {
@@ -57,9 +57,9 @@ pub(super) fn fit(points: &[Point]) -> Vec<Nanos> {
 /// Value at `at` of the line through the points around `at`: least squares with tricube weights.
 fn local_line(x: &[f64], y: &[f64], at: f64) -> f64 {
     let (mut weight, mut sum_x, mut sum_y, mut sum_xx, mut sum_xy) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    let from = x.partition_point(|&x| x <= at - REACH);
+    let from = x.partition_point(|&x| x <= at - FIT_LOG_REACH);
     for (&x, &y) in x[from..].iter().zip(&y[from..]) {
-        let apart = (x - at) / REACH;
+        let apart = (x - at) / FIT_LOG_REACH;
         if apart >= 1.0 {
             break;
         }

@@ -101,7 +101,7 @@ fn pairs_are_as_far_apart_as_they_say() {
 
 #[test]
 fn distances_reach_from_one_request_to_nearly_the_disk() {
-    let plan = Plan::new(1_000_000_000, 8, 96);
+    let plan = CurvePlan::new(1_000_000_000, 8, 96);
     assert_eq!(plan.bins[0], Bin { low: 0, high: 0 });
     assert_eq!(plan.bins[1], Bin { low: 1, high: 1 });
     assert!(

@@ -30,7 +30,7 @@ const COMMENTS: [Comment; 3] = [
 ];
 
 #[derive(Deserialize, Serialize)]
-struct Text {
+struct CurveText {
     /// Version of the text form.
     #[serde(deserialize_with = "whole::<_, _, 1, 1>")]
     version: u32,
@@ -87,8 +87,8 @@ struct Micros(Nanos);
 
 impl<'de> Deserialize<'de> for Micros {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Micros, D::Error> {
-        const MOST: i64 = TIME_MAX.as_nanos() as i64 / 1_000;
-        let micros: f64 = number::<_, _, 0, MOST>(from)?;
+        const TIME_US_MAX: i64 = TIME_MAX.as_nanos() as i64 / 1_000;
+        let micros: f64 = number::<_, _, 0, TIME_US_MAX>(from)?;
         Ok(Micros(Nanos::from_nanos(
             libm::round(micros * 1_000.0) as u64
         )))
@@ -138,7 +138,7 @@ impl Learned {
             sd: Micros(point.sd),
             samples: point.samples,
         };
-        let text = Text {
+        let text = CurveText {
             version: 1,
             provenance: Provenance {
                 drive: origin.drive.clone(),
@@ -167,7 +167,7 @@ impl Learned {
     /// If [`Learned::to_toml`] could not have written the text.
     pub fn from_toml(file: &str, text: &str) -> Result<Learned, CurveFileError> {
         let (table, place) = (Table::parse(file, text)?, Place::line(file, 1));
-        let text: Text = read(&table, &place)?;
+        let text: CurveText = read(&table, &place)?;
         let points = points(&text.curve.points_us).map_err(|error| error.within(&table, &place))?;
         let from = text.provenance;
         let pairs = points.iter().map(|point| (point.distance, point.fit));

@@ -5,9 +5,9 @@
 
 mod least;
 
-use super::desk::{Desk, EDGE};
+use super::buffer_probe::{BufferProbe, EDGE_SECTORS};
 use super::error::ExtractError;
-use super::told::Told;
+use super::learned_keys::LearnedKeys;
 use headtime_disk::Layout;
 use headtime_disk::profile::{CacheSpec, ReadAhead, RequestedData};
 use headtime_units::{Extent, Lba, Nanos};
@@ -35,9 +35,9 @@ pub struct Ahead {
 }
 
 /// Largest segment that the questions look for.
-const MOST: u64 = 65_535;
+const SEGMENT_SECTORS_MAX: u64 = 65_535;
 /// Number of questions per decision.
-const VOTES: u32 = 6;
+const VOTES_PER_DECISION: u32 = 6;
 
 /// Questions in their order.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ pub(super) const QUESTIONS: [AheadQuestion; 7] = [
 
 /// Sectors from the start of a track to the end of a read that leaves most of the track behind.
 fn early(per_track: u64) -> u64 {
-    EDGE.min(per_track / 4).max(1)
+    EDGE_SECTORS.min(per_track / 4).max(1)
 }
 
 fn anywhere(_: &Layout, _: Extent) -> bool {
@@ -85,73 +85,77 @@ impl Ahead {
     pub(super) fn ask(
         &mut self,
         question: AheadQuestion,
-        desk: &mut Desk<'_, '_, '_>,
-        told: &mut Told,
+        buffer: &mut BufferProbe<'_, '_, '_>,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         match question {
-            AheadQuestion::Kind => self.kind(desk, told),
-            AheadQuestion::Segment => self.segment(desk, told),
-            AheadQuestion::Free => self.free(desk, told),
+            AheadQuestion::Kind => self.kind(buffer, learned),
+            AheadQuestion::Segment => self.segment(buffer, learned),
+            AheadQuestion::Free => self.free(buffer, learned),
             _ if self.kind == Some(ReadAhead::Off) => Ok(()),
-            AheadQuestion::Requested => self.requested(desk, told),
-            AheadQuestion::IdleHit => self.idle_hit(desk, told),
-            AheadQuestion::Least => self.least(desk, told),
-            AheadQuestion::Second => self.second(desk, told),
+            AheadQuestion::Requested => self.requested(buffer, learned),
+            AheadQuestion::IdleHit => self.idle_hit(buffer, learned),
+            AheadQuestion::Least => self.least(buffer, learned),
+            AheadQuestion::Second => self.second(buffer, learned),
         }
     }
 
     /// Reads `len` sectors that end `into` sectors after the start of a track, and pauses for a read-ahead of at least `reach`. Returns
     /// true if the sector at `offset` from the last one is then held.
     fn behind(
-        desk: &mut Desk<'_, '_, '_>,
+        buffer: &mut BufferProbe<'_, '_, '_>,
         (len, into, reach): (u64, u64, u64),
         offset: i64,
         good: impl Fn(&Layout, Extent) -> bool,
     ) -> Result<Option<bool>, ExtractError> {
-        let Some(track) = desk.track(len, good) else {
+        let Some(track) = buffer.track(len, good) else {
             return Ok(None);
         };
         let end = track.start.get() + into;
         let Some(at) = (end as i64 - 1 + offset)
             .try_into()
             .ok()
-            .filter(|at| *at < desk.bench.capacity())
+            .filter(|at| *at < buffer.bench.capacity())
         else {
             return Ok(None);
         };
-        desk.away(end)?;
-        desk.bench.read(end - len, len)?;
-        desk.rest(reach.max(offset.unsigned_abs()));
-        desk.is_held_from_afar(at).map(Some)
+        buffer.away(end)?;
+        buffer.bench.read(end - len, len)?;
+        buffer.rest(reach.max(offset.unsigned_abs()));
+        buffer.is_held_from_afar(at).map(Some)
     }
 
     /// Number of sectors that are held behind a read of `len`.
     fn held_behind(
-        desk: &mut Desk<'_, '_, '_>,
+        buffer: &mut BufferProbe<'_, '_, '_>,
         read: (u64, u64, u64),
         good: impl Fn(&Layout, Extent) -> bool + Copy,
     ) -> Result<Option<u64>, ExtractError> {
-        desk.largest(MOST, |desk, count| {
-            Ahead::behind(desk, read, count as i64, good)
+        buffer.largest(SEGMENT_SECTORS_MAX, |buffer, count| {
+            Ahead::behind(buffer, read, count as i64, good)
         })
     }
 
-    fn kind(&mut self, desk: &mut Desk<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
-        let per_track = desk.per_track;
-        let on = desk.votes(VOTES, |desk| {
+    fn kind(
+        &mut self,
+        buffer: &mut BufferProbe<'_, '_, '_>,
+        learned: &mut LearnedKeys,
+    ) -> Result<(), ExtractError> {
+        let per_track = buffer.per_track;
+        let on = buffer.votes(VOTES_PER_DECISION, |buffer| {
             // A segment may be too small for the rest of the track.
-            Ahead::behind(desk, (1, per_track - EDGE, 1), 2, anywhere)
+            Ahead::behind(buffer, (1, per_track - EDGE_SECTORS, 1), 2, anywhere)
         })?;
         let key = "cache.read_ahead";
         match on.verdict() {
             Some(true) => {}
             Some(false) => {
                 self.kind = Some(ReadAhead::Off);
-                told.know(key, 0.9);
+                learned.know(key, 0.9);
                 return Ok(());
             }
             None => {
-                told.doubt(
+                learned.doubt(
                     key,
                     "sectors behind a read are sometimes held and sometimes not",
                 );
@@ -159,8 +163,11 @@ impl Ahead {
             }
         }
         let last = |layout: &Layout, track: Extent| !inside_cylinder(layout, track);
-        let over_cylinder = desk.votes(VOTES, |desk| Ahead::over_end(desk, last))?;
-        let over_track = desk.votes(VOTES, |desk| Ahead::over_end(desk, inside_cylinder))?;
+        let over_cylinder =
+            buffer.votes(VOTES_PER_DECISION, |buffer| Ahead::over_end(buffer, last))?;
+        let over_track = buffer.votes(VOTES_PER_DECISION, |buffer| {
+            Ahead::over_end(buffer, inside_cylinder)
+        })?;
         let borders = [over_track, over_cylinder].map(|votes| match votes.yes + votes.no {
             0 => None,
             _ => Some(votes.verdict()),
@@ -172,7 +179,8 @@ impl Ahead {
             }
             // A read across a border distinguishes the remaining kinds.
             [Some(Some(false)), Some(Some(false)) | None] | [None, Some(Some(false))] => {
-                let straddles = desk.votes(VOTES, |desk| Ahead::over_border(desk))?;
+                let straddles =
+                    buffer.votes(VOTES_PER_DECISION, |buffer| Ahead::over_border(buffer))?;
                 match straddles.verdict() {
                     Some(true) => Some(ReadAhead::NextTrack),
                     Some(false) => Some(ReadAhead::TrackEnd),
@@ -183,40 +191,40 @@ impl Ahead {
         };
         self.kind = kind;
         let Some(kind) = kind else {
-            told.doubt(key, "where reading ahead stops differs from read to read");
+            learned.doubt(key, "where reading ahead stops differs from read to read");
             return Ok(());
         };
-        told.know(key, 0.9);
+        learned.know(key, 0.9);
         if kind == ReadAhead::NextTrack {
-            told.doubt(
+            learned.doubt(
                 "cache.read_ahead_max",
                 "reading ahead stops at the end of a track whatever it is",
             );
             return Ok(());
         }
         let into = early(per_track);
-        let most = Ahead::held_behind(desk, (1, into, 1), |layout, track| {
+        let most = Ahead::held_behind(buffer, (1, into, 1), |layout, track| {
             // The first track of a cylinder has the most sectors ahead.
             kind != ReadAhead::CylinderEnd || first_of_cylinder(layout, track)
         })?;
         let room = match kind {
             ReadAhead::TrackEnd => per_track - into,
-            ReadAhead::CylinderEnd => desk.track(0, first_of_cylinder).map_or(0, |track| {
-                (desk.layout.cylinder_end(track.start) - track.start).get() * 97 / 100
+            ReadAhead::CylinderEnd => buffer.track(0, first_of_cylinder).map_or(0, |track| {
+                (buffer.layout.cylinder_end(track.start) - track.start).get() * 97 / 100
             }),
-            _ => MOST,
+            _ => SEGMENT_SECTORS_MAX,
         };
         match most {
-            None => told.doubt("cache.read_ahead_max", "it differs from read to read"),
+            None => learned.doubt("cache.read_ahead_max", "it differs from read to read"),
             Some(most) if most >= room => {
-                told.doubt(
+                learned.doubt(
                     "cache.read_ahead_max",
                     format!("nothing shows more than {room} sectors"),
                 );
             }
             Some(most) => {
                 self.most = Some(most);
-                told.know("cache.read_ahead_max", 0.9);
+                learned.know("cache.read_ahead_max", 0.9);
             }
         }
         Ok(())
@@ -224,66 +232,71 @@ impl Ahead {
 
     /// Returns true if read-ahead from the end of a track crosses to the next track.
     fn over_end(
-        desk: &mut Desk<'_, '_, '_>,
+        buffer: &mut BufferProbe<'_, '_, '_>,
         good: impl Fn(&Layout, Extent) -> bool,
     ) -> Result<Option<bool>, ExtractError> {
-        let Some(track) = desk.any_track(good) else {
+        let Some(track) = buffer.any_track(good) else {
             return Ok(None);
         };
         let end = track.end().get();
-        desk.away(end)?;
-        desk.bench.read(end - EDGE, 1)?;
-        desk.rest(2 * EDGE);
-        desk.is_held_from_afar(end + 1).map(Some)
+        buffer.away(end)?;
+        buffer.bench.read(end - EDGE_SECTORS, 1)?;
+        buffer.rest(2 * EDGE_SECTORS);
+        buffer.is_held_from_afar(end + 1).map(Some)
     }
 
     /// Returns true if read-ahead behind a read across two tracks continues to the end of the track after both.
-    fn over_border(desk: &mut Desk<'_, '_, '_>) -> Result<Option<bool>, ExtractError> {
-        let Some(track) = desk.track(0, anywhere) else {
+    fn over_border(buffer: &mut BufferProbe<'_, '_, '_>) -> Result<Option<bool>, ExtractError> {
+        let Some(track) = buffer.track(0, anywhere) else {
             return Ok(None);
         };
-        let second = desk.layout.track_extent_of(track.end());
-        let third = desk.layout.track_extent_of(second.end());
-        desk.away(track.start.get())?;
-        desk.bench.read(track.end().get() - 2, 4)?;
-        desk.rest(2 * desk.per_track);
+        let second = buffer.layout.track_extent_of(track.end());
+        let third = buffer.layout.track_extent_of(second.end());
+        buffer.away(track.start.get())?;
+        buffer.bench.read(track.end().get() - 2, 4)?;
+        buffer.rest(2 * buffer.per_track);
         // A segment may hold less than a track.
-        desk.is_held_from_afar(third.end().get() - EDGE).map(Some)
+        buffer
+            .is_held_from_afar(third.end().get() - EDGE_SECTORS)
+            .map(Some)
     }
 
     /// Most sectors that the drive may read ahead behind a read.
-    fn reach(&self, desk: &mut Desk<'_, '_, '_>) -> u64 {
+    fn reach(&self, buffer: &mut BufferProbe<'_, '_, '_>) -> u64 {
         match (self.kind, self.most) {
             (Some(ReadAhead::Off), _) => 0,
             (_, Some(most)) => most,
             (Some(ReadAhead::CylinderEnd), None) => {
-                desk.any_track(first_of_cylinder).map_or(0, |track| {
-                    (desk.layout.cylinder_end(track.start) - track.start).get()
+                buffer.any_track(first_of_cylinder).map_or(0, |track| {
+                    (buffer.layout.cylinder_end(track.start) - track.start).get()
                 })
             }
-            _ => 2 * desk.per_track,
+            _ => 2 * buffer.per_track,
         }
     }
 
     fn segment(
         &mut self,
-        desk: &mut Desk<'_, '_, '_>,
-        told: &mut Told,
+        buffer: &mut BufferProbe<'_, '_, '_>,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "cache.segment_sectors";
-        let into = early(desk.per_track);
-        let reach = self.reach(desk);
+        let into = early(buffer.per_track);
+        let reach = self.reach(buffer);
         // Find a read that exceeds the segment: its first sector is lost.
         let mut len = 32;
         loop {
-            let fits = desk.votes(3, |desk| {
-                Ahead::behind(desk, (len, into, reach), 1 - len as i64, anywhere)
+            let fits = buffer.votes(3, |buffer| {
+                Ahead::behind(buffer, (len, into, reach), 1 - len as i64, anywhere)
             })?;
             match fits.verdict() {
                 Some(false) => break,
-                _ if len < MOST => len = (len * 2).min(MOST),
+                _ if len < SEGMENT_SECTORS_MAX => len = (len * 2).min(SEGMENT_SECTORS_MAX),
                 _ => {
-                    told.doubt(key, format!("a segment holds {MOST} sectors or more"));
+                    learned.doubt(
+                        key,
+                        format!("a segment holds {SEGMENT_SECTORS_MAX} sectors or more"),
+                    );
                     return Ok(());
                 }
             }
@@ -292,63 +305,68 @@ impl Ahead {
             Some(ReadAhead::Off) => Some(0),
             // Read-ahead runs to the end of the next track, or a little farther.
             Some(ReadAhead::NextTrack) => {
-                let least = 2 * desk.per_track - into;
-                let more = desk.largest(desk.per_track, |desk, more| {
+                let least = 2 * buffer.per_track - into;
+                let more = buffer.largest(buffer.per_track, |buffer, more| {
                     let offset = (least + more) as i64;
-                    Ahead::behind(desk, (len, into, reach), offset, anywhere)
+                    Ahead::behind(buffer, (len, into, reach), offset, anywhere)
                 })?;
                 more.map(|more| least + more)
             }
-            _ => Ahead::held_behind(desk, (len, into, len), anywhere)?,
+            _ => Ahead::held_behind(buffer, (len, into, len), anywhere)?,
         };
-        let Some(behind) = behind.filter(|behind| *behind < MOST) else {
-            told.doubt(
+        let Some(behind) = behind.filter(|behind| *behind < SEGMENT_SECTORS_MAX) else {
+            learned.doubt(
                 key,
                 "how much is held behind a long read differs from read to read",
             );
             return Ok(());
         };
         // First sector that is held, counted back from the last.
-        let held = desk.largest(len + behind, |desk, back| {
+        let held = buffer.largest(len + behind, |buffer, back| {
             let offset = behind as i64 + 1 - back as i64;
-            Ahead::behind(desk, (len, into, reach.max(behind)), offset, anywhere)
+            Ahead::behind(buffer, (len, into, reach.max(behind)), offset, anywhere)
         })?;
         match held {
             Some(held) if held > 0 && held < len + behind => {
                 self.segment = Some(held);
-                told.know(key, 0.9);
+                learned.know(key, 0.9);
             }
-            _ => told.doubt(key, "what is held of a long read differs from read to read"),
+            _ => learned.doubt(key, "what is held of a long read differs from read to read"),
         }
         Ok(())
     }
 
     fn requested(
         &mut self,
-        desk: &mut Desk<'_, '_, '_>,
-        told: &mut Told,
+        buffer: &mut BufferProbe<'_, '_, '_>,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "cache.requested_data";
         let (Some(segment), Some(kind)) = (self.segment, self.kind) else {
-            told.doubt(key, "the size of a segment is not known");
+            learned.doubt(key, "the size of a segment is not known");
             return Ok(());
         };
         if kind == ReadAhead::NextTrack {
-            told.doubt(
+            learned.doubt(
                 key,
                 "reading ahead goes on to the end of a track, over whatever the segment holds",
             );
             return Ok(());
         }
-        let (len, into) = (segment.saturating_sub(4).max(1), early(desk.per_track));
+        let (len, into) = (segment.saturating_sub(4).max(1), early(buffer.per_track));
         // The distance exceeds the least read-ahead.
-        let more = self.most.unwrap_or(MOST).min(desk.per_track - into) * 3 / 4;
+        let more = self
+            .most
+            .unwrap_or(SEGMENT_SECTORS_MAX)
+            .min(buffer.per_track - into)
+            * 3
+            / 4;
         if more < 8 {
-            told.doubt(key, "too little is read ahead to show it");
+            learned.doubt(key, "too little is read ahead to show it");
             return Ok(());
         }
-        let over = desk.votes(VOTES, |desk| {
-            Ahead::behind(desk, (len, into, len), more as i64, anywhere)
+        let over = buffer.votes(VOTES_PER_DECISION, |buffer| {
+            Ahead::behind(buffer, (len, into, len), more as i64, anywhere)
         })?;
         match over.verdict() {
             Some(over) => {
@@ -356,72 +374,76 @@ impl Ahead {
                     true => RequestedData::Replaceable,
                     false => RequestedData::Kept,
                 });
-                told.know(key, 0.9);
+                learned.know(key, 0.9);
             }
-            None => told.doubt(key, "it differs from read to read"),
+            None => learned.doubt(key, "it differs from read to read"),
         }
         Ok(())
     }
 
     fn idle_hit(
         &mut self,
-        desk: &mut Desk<'_, '_, '_>,
-        told: &mut Told,
+        buffer: &mut BufferProbe<'_, '_, '_>,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "cache.read_ahead_on_idle_hit";
         let Some(most) = self.most else {
-            told.doubt(key, "reading ahead always comes to where it has to stop");
+            learned.doubt(key, "reading ahead always comes to where it has to stop");
             return Ok(());
         };
-        let into = early(desk.per_track);
-        if self.kind != Some(ReadAhead::SegmentFull) && into + most + 4 > desk.per_track {
-            told.doubt(key, "reading ahead comes to where it has to stop");
+        let into = early(buffer.per_track);
+        if self.kind != Some(ReadAhead::SegmentFull) && into + most + 4 > buffer.per_track {
+            learned.doubt(key, "reading ahead comes to where it has to stop");
             return Ok(());
         }
-        let goes_on = desk.votes(VOTES, |desk| {
-            let Some(track) = desk.track(0, anywhere) else {
+        let goes_on = buffer.votes(VOTES_PER_DECISION, |buffer| {
+            let Some(track) = buffer.track(0, anywhere) else {
                 return Ok(None);
             };
             let last = track.start.get() + into - 1 + most;
-            desk.away(last)?;
-            desk.bench.read(track.start.get() + into - 1, 1)?;
-            desk.rest(most);
-            if !desk.is_held(last)? {
+            buffer.away(last)?;
+            buffer.bench.read(track.start.get() + into - 1, 1)?;
+            buffer.rest(most);
+            if !buffer.is_held(last)? {
                 return Ok(None);
             }
-            desk.rest(4);
-            desk.is_held(last + 2).map(Some)
+            buffer.rest(4);
+            buffer.is_held(last + 2).map(Some)
         })?;
         match goes_on.verdict() {
             Some(goes_on) => {
                 self.on_idle_hit = Some(goes_on);
-                told.know(key, 0.9);
+                learned.know(key, 0.9);
             }
-            None => told.doubt(key, "it differs from read to read"),
+            None => learned.doubt(key, "it differs from read to read"),
         }
         Ok(())
     }
 
-    fn free(&mut self, desk: &mut Desk<'_, '_, '_>, told: &mut Told) -> Result<(), ExtractError> {
+    fn free(
+        &mut self,
+        buffer: &mut BufferProbe<'_, '_, '_>,
+        learned: &mut LearnedKeys,
+    ) -> Result<(), ExtractError> {
         let key = "cache.read_free_sectors";
-        let before = desk.votes(2 * VOTES, |desk| {
-            let Some(track) = desk.track(0, anywhere) else {
+        let before = buffer.votes(2 * VOTES_PER_DECISION, |buffer| {
+            let Some(track) = buffer.track(0, anywhere) else {
                 return Ok(None);
             };
-            let lba = track.start.get() + desk.per_track / 2;
-            desk.away(lba)?;
-            desk.bench.read(lba, 1)?;
-            desk.is_held(lba - 1).map(Some)
+            let lba = track.start.get() + buffer.per_track / 2;
+            buffer.away(lba)?;
+            buffer.bench.read(lba, 1)?;
+            buffer.is_held(lba - 1).map(Some)
         })?;
         let Some(free) = before.verdict() else {
-            told.doubt(
+            learned.doubt(
                 key,
                 "sectors before a read are sometimes held and sometimes not",
             );
             return Ok(());
         };
         self.free_sectors = Some(free);
-        told.know(key, 0.9);
+        learned.know(key, 0.9);
         if !free {
             return Ok(());
         }
@@ -430,28 +452,29 @@ impl Ahead {
         if !matches!(self.kind, Some(ReadAhead::TrackEnd | ReadAhead::NextTrack)) {
             return Ok(());
         }
-        let per_track = desk.per_track;
+        let per_track = buffer.per_track;
         // Read-ahead during the pause must not evict the sectors in front.
-        let room = self.segment.unwrap_or(0).saturating_sub(EDGE + 8);
+        let room = self.segment.unwrap_or(0).saturating_sub(EDGE_SECTORS + 8);
         let room = room.min(per_track * 3 / 4);
         if room * 2 < per_track {
             return Ok(());
         }
-        let all = desk.votes(2 * VOTES, |desk| {
-            let Some(track) = desk.track(0, anywhere) else {
+        let all = buffer.votes(2 * VOTES_PER_DECISION, |buffer| {
+            let Some(track) = buffer.track(0, anywhere) else {
                 return Ok(None);
             };
-            let lba = track.end().get() - EDGE;
-            desk.away(lba)?;
-            desk.bench.read(lba, 1)?;
-            desk.bench
+            let lba = track.end().get() - EDGE_SECTORS;
+            buffer.away(lba)?;
+            buffer.bench.read(lba, 1)?;
+            buffer
+                .bench
                 .probe
-                .pause(Nanos::from_nanos((1.05 * desk.turn) as u64));
-            desk.is_held(lba - room).map(Some)
+                .pause(Nanos::from_nanos((1.05 * buffer.turn) as u64));
+            buffer.is_held(lba - room).map(Some)
         })?;
         self.around = match all.verdict() {
             Some(true) => Some(true),
-            _ if all.no >= VOTES / 2 => Some(false),
+            _ if all.no >= VOTES_PER_DECISION / 2 => Some(false),
             _ => None,
         };
         Ok(())

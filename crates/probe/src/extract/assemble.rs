@@ -17,11 +17,11 @@ use headtime_disk::{Layout, Profile};
 use headtime_units::{Nanos, Sectors, SignedNanos};
 
 /// Difference of write settling between distances, in nanoseconds, above which writes need a seek curve of their own.
-const UNEVEN: f64 = 60_000.0;
+const SETTLING_DIFFERENCE_NS: f64 = 60_000.0;
 /// Most confidence in a layout that contradicts itself.
-const DOUBTED: f64 = 0.3;
+const DOUBTED_CONFIDENCE_MAX: f64 = 0.3;
 /// Additional tolerance, as a share of the seek time.
-const VARIES: f64 = 0.01;
+const SEEK_TOLERANCE: f64 = 0.01;
 
 /// Times of reads, split into processing and arm movement. Nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,11 +172,14 @@ fn writes_apart(writes: &Writes, seeks: &[(u32, f64)], sector: f64) -> (WritesAp
     let off = |at: usize| {
         let (distance, more) = more[at];
         let way = super::seeks::between(seeks, distance).unwrap_or(0.0);
-        middle.map_or(0.0, |middle| (more - middle).abs()) - VARIES * way
+        middle.map_or(0.0, |middle| (more - middle).abs()) - SEEK_TOLERANCE * way
     };
     // A few small deviations are noise.
-    let far = (0..more.len()).filter(|at| off(*at) > UNEVEN).count();
-    let uneven = far * 4 > more.len() || (0..more.len()).any(|at| off(at) > 2.0 * UNEVEN);
+    let far = (0..more.len())
+        .filter(|at| off(*at) > SETTLING_DIFFERENCE_NS)
+        .count();
+    let uneven =
+        far * 4 > more.len() || (0..more.len()).any(|at| off(at) > 2.0 * SETTLING_DIFFERENCE_NS);
     // The shortest seek shows pure settling. Any further excess of longer seeks belongs to these seeks.
     let settle = if uneven {
         more.first().map(|(_, more)| *more)
@@ -490,7 +493,7 @@ impl Extraction {
         if !self.contradictions.is_empty() {
             let doubted = ["layout.zones", "layout.order", "geometry.heads"];
             let keys = keys.iter_mut().filter(|(key, _)| doubted.contains(key));
-            keys.for_each(|(_, confidence)| *confidence = confidence.min(DOUBTED));
+            keys.for_each(|(_, confidence)| *confidence = confidence.min(DOUBTED_CONFIDENCE_MAX));
         }
         let told = &self.electronics.told;
         keys.extend(

@@ -3,8 +3,8 @@
 mod follow;
 
 use super::error::ExtractError;
-use super::known::Mark;
 use super::phase::Phase;
+use super::rotation::Mark;
 use super::stalls::Stalls;
 use crate::random::Random;
 use crate::{Answer, Probe};
@@ -56,7 +56,7 @@ pub(super) struct Bench<'a> {
 }
 
 /// Turns after which an answer has waited for something other than its sector.
-const WAITED: f64 = 4.0;
+const WAITED_TURNS: f64 = 4.0;
 /// Length, in sectors, above which a command is not checked for stalls.
 const STALLS_SECTORS: u64 = 128;
 
@@ -65,15 +65,15 @@ const RELOCK: [Nanos; 2] = [Nanos::from_millis(60), Nanos::from_millis(250)];
 /// Assumed sectors per track where nothing is known.
 pub(super) const SLOTS: u64 = 1_024;
 /// Most sectors that a drive reads ahead although another command waits.
-pub(super) const AHEAD: u64 = 256;
+pub(super) const READ_AHEAD_MAX: u64 = 256;
 /// Most sectors that are remembered as read.
 const MOST_TOUCHED: usize = 16_384;
 /// Number of reads to evict a sector above which eviction is expensive.
-const DEAR: usize = 24;
+const DEAR_EVICTION_READS: usize = 24;
 /// Most sectors of a track.
 pub(super) const MOST_TRACK: u64 = 8_192;
 /// Sectors around a read that the buffer may hold with it, while nothing else is known.
-const AROUND: u64 = 8;
+const AROUND_SECTORS: u64 = 8;
 /// Uncertainty of angles, in turns, above which a walk is not worthwhile.
 pub(super) const MOST_NOISE: f64 = 0.01;
 /// Most reads after which a sector must have left the buffer.
@@ -151,7 +151,7 @@ impl<'a> Bench<'a> {
     /// Returns true if an answer was too slow for any movement and a few more reads. The time of such an answer tells nothing. A drive that
     /// waits for a sector may soon do so again, but not for a read that starts before this sector.
     fn has_waited(&self, answer: &Answer) -> bool {
-        (answer.at - answer.sent).as_nanos() as f64 > WAITED * self.turn()
+        (answer.at - answer.sent).as_nanos() as f64 > WAITED_TURNS * self.turn()
     }
 
     /// Reads a random sector near another sector, to evict something from the buffer. A large buffer may hold the whole neighbourhood, and
@@ -225,12 +225,12 @@ impl<'a> Bench<'a> {
     /// Angle of a sector, read from the medium.
     pub fn angle(&mut self, lba: u64) -> Result<f64, ExtractError> {
         self.keep_phase()?;
-        let is_ahead = self.last <= lba && lba - self.last < AHEAD;
+        let is_ahead = self.last <= lba && lba - self.last < READ_AHEAD_MAX;
         if is_ahead || self.would_stay(lba) {
             // The drive may have to read on to this sector before any other work. A hit then takes as long as a miss.
             self.elsewhere(lba)?;
         }
-        let near = lba.saturating_sub(AHEAD)..=lba;
+        let near = lba.saturating_sub(READ_AHEAD_MAX)..=lba;
         if self.touched.range(near).next().is_some() {
             // While the drive reads on behind an earlier read, the buffer may answer as late as the medium.
             self.linger();
@@ -270,8 +270,8 @@ impl<'a> Bench<'a> {
             return Ok(None);
         }
         let around = match self.linger > 0.0 {
-            true => lba.saturating_sub(AHEAD)..lba + AROUND,
-            false => lba..lba + AROUND,
+            true => lba.saturating_sub(READ_AHEAD_MAX)..lba + AROUND_SECTORS,
+            false => lba..lba + AROUND_SECTORS,
         };
         if self.touched.range(around).next().is_some() {
             return Ok(None);
@@ -363,7 +363,7 @@ impl<'a> Bench<'a> {
 
     /// Returns true if evicting a sector from the buffer takes many reads.
     pub fn is_dear(&self) -> bool {
-        self.evict > DEAR
+        self.evict > DEAR_EVICTION_READS
     }
 
     /// Largest deviation of an angle that counts as agreement, in turns, on a track of `slots` sectors. A bit more than a third of `part`
@@ -394,7 +394,7 @@ impl<'a> Bench<'a> {
         let mut fresh = lba;
         while let Some(touched) = self
             .touched
-            .range(fresh.saturating_sub(AHEAD)..=fresh)
+            .range(fresh.saturating_sub(READ_AHEAD_MAX)..=fresh)
             .next()
         {
             match touched.checked_sub(1) {

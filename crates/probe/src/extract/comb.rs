@@ -15,26 +15,26 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::holdout::Predictor;
-use super::remaps::{CombPlace, LATE, MOST_SUSPECTS, Remapped, Remaps, Suspect};
+use super::remaps::{CombPlace, MOST_SUSPECTS, Remapped, Remaps, SUSPECT_TURNS, Suspect};
 use super::turns::{near, part};
 use crate::ProbeError;
 use headtime_units::{Extent, Lba, Nanos};
 
 /// Deviation, in turns, by which a read must be early to count as answered partly by the buffer.
-const EARLY: f64 = 0.03;
+const EARLY_TURNS: f64 = 0.03;
 /// Most rounds for a suspect that is late as a whole while none of its sectors is found out of place.
-const ROUNDS: u64 = 3;
+const SUSPECT_ROUNDS_MAX: u64 = 3;
 /// Tracks per read, and the most bytes per read.
-const TRACKS: u32 = 8;
+const TRACKS_PER_READ: u32 = 8;
 const MOST_BYTES: u64 = 16 << 20;
 /// Share of a turn above which the bus time of a track makes the bus slow.
-const SLOW: f64 = 0.95;
+const SLOW_BUS_SHARE: f64 = 0.95;
 /// Most tracks in a block that is read in pieces.
 const MOST_BLOCK: u64 = 512;
 /// Largest share of a turn that bus work may take and still be hidden by arm movement.
-const HIDDEN: f64 = 0.85;
+const HIDDEN_BUS_SHARE: f64 = 0.85;
 /// Share of a turn that the head should arrive before the first sector, and the least share that is in time.
-const WAIT: f64 = 0.15;
+const WAIT_SHARE: f64 = 0.15;
 const LEAST_WAIT: f64 = 0.06;
 /// Pause, in turns, on a drive that reads on behind a read: its read-ahead may cross the end of a track.
 const OVER_END: f64 = 0.25;
@@ -42,15 +42,15 @@ const OVER_END: f64 = 0.25;
 const MOST_LOOKS: u64 = 400;
 const MOST_HITS: u64 = 8;
 /// Deviation, in sectors, within which a sector is still in place. The position of a slip on its track is not known more exactly.
-const NEIGHBOURS: f64 = 2.5;
+const IN_PLACE_SECTORS: f64 = 2.5;
 /// Unreadable random places in a row after which the error is reported.
-const ELSEWHERE: u32 = 8;
+const UNREADABLE_IN_ROW: u32 = 8;
 /// Most reads between two samples of a suspect.
 const MOST_WAIT: u64 = 4_096;
 /// Time for keeping the phase, as a share of the scan.
-const PHASE: f64 = 0.1;
+const PHASE_TIME_SHARE: f64 = 0.1;
 /// Least reads per zone to estimate its scan time. Where tracks are read in pieces, the estimate uses one piece of each track of the block.
-const TRIED: usize = 4;
+const ZONE_READS_MIN: usize = 4;
 /// Range of piece counts to try, starting at the least possible count.
 const MORE_PIECES: u64 = 5;
 
@@ -117,11 +117,11 @@ impl<'l> CombPlan<'l> {
         let layout = self.predictor.layout();
         let last = Lba::new(at.from - 1);
         let slots = u64::from(layout.run(last).sectors_per_track);
-        if self.predictor.transfer().sector * slots as f64 > SLOW * self.turn {
+        if self.predictor.transfer().sector * slots as f64 > SLOW_BUS_SHARE * self.turn {
             return self.next_piece(at, slots);
         }
         let mut start = layout.track_extent_of(last).start.get();
-        for _ in 1..TRACKS {
+        for _ in 1..TRACKS_PER_READ {
             if start == 0 {
                 break;
             }
@@ -183,7 +183,7 @@ impl<'l> CombPlan<'l> {
     /// Number of pieces per track that minimizes the time for the block. Also returns, for each track, the offset of its first piece from
     /// the first piece of the first track.
     fn quickest(&self, slots: u64) -> (u64, Vec<u64>) {
-        let most = HIDDEN * self.turn / self.predictor.transfer().sector;
+        let most = HIDDEN_BUS_SHARE * self.turn / self.predictor.transfer().sector;
         let fewest = libm::ceil(slots as f64 / most.max(1.0)) as u64;
         let tried = fewest..(fewest + MORE_PIECES).min(slots.max(fewest + 1));
         let timed = tried.map(|pieces| (pieces, self.rhythm(pieces)));
@@ -259,7 +259,7 @@ impl<'l> CombPlan<'l> {
     /// Pause before a read, in turns, after which the head arrives a little before the first sector. A small error in the predicted
     /// movement then costs no turn. A drive with zero-latency reads then starts at the first sector.
     fn pause(&self, angle: f64, before: Extent, extent: Extent) -> f64 {
-        (self.passes(angle, before, extent) - WAIT).max(0.0)
+        (self.passes(angle, before, extent) - WAIT_SHARE).max(0.0)
     }
 
     /// Time to read all sectors in front of an address.
@@ -276,7 +276,7 @@ impl<'l> CombPlan<'l> {
                 ..CombPlace::default()
             };
             let mut extents = Vec::new();
-            while extents.len() <= at.farther.len().max(TRIED) && at.from > 0 {
+            while extents.len() <= at.farther.len().max(ZONE_READS_MIN) && at.from > 0 {
                 let (extent, behind) = self.next(at);
                 extents.push(extent);
                 at = behind;
@@ -286,7 +286,7 @@ impl<'l> CombPlan<'l> {
                 nanos += spent / read as f64 * len as f64;
             }
         }
-        Nanos::from_nanos((nanos * (1.0 + PHASE)) as u64)
+        Nanos::from_nanos((nanos * (1.0 + PHASE_TIME_SHARE)) as u64)
     }
 }
 
@@ -320,7 +320,7 @@ impl Comb<'_, '_, '_> {
                 }
                 timed => {
                     let timed = timed?;
-                    timed.hit || timed.off.abs() > LATE
+                    timed.hit || timed.off.abs() > SUSPECT_TURNS
                 }
             };
             combing.at = behind;
@@ -344,7 +344,7 @@ impl Comb<'_, '_, '_> {
             let lba = self.bench.random.up_to(self.bench.capacity() - 1);
             let place = Extent::at(lba, 1);
             match self.bench.read(lba, 1) {
-                Err(error) if is_of(&error, place) && tries < ELSEWHERE => tries += 1,
+                Err(error) if is_of(&error, place) && tries < UNREADABLE_IN_ROW => tries += 1,
                 read => {
                     read?;
                     self.before = Some(place);
@@ -384,7 +384,7 @@ impl Comb<'_, '_, '_> {
         let answer = self.bench.read(extent.start.get(), extent.len.get())?;
         let took = (answer.at - answer.sent).as_nanos() as f64;
         let off = (took - said.as_nanos() as f64) / turn;
-        self.before = (off.abs() < LATE).then_some(extent);
+        self.before = (off.abs() < SUSPECT_TURNS).then_some(extent);
         Ok(Timed {
             off,
             angle: self.bench.angle_at(answer.at),
@@ -417,7 +417,7 @@ impl Comb<'_, '_, '_> {
         if suspect.pieces.is_empty() && suspect.late && suspect.away.is_empty() {
             suspect.rounds += 1;
             suspect.late = false;
-            if suspect.rounds < ROUNDS {
+            if suspect.rounds < SUSPECT_ROUNDS_MAX {
                 suspect.pieces.push(suspect.whole);
             }
         }
@@ -446,12 +446,12 @@ impl Comb<'_, '_, '_> {
         suspect: &mut Suspect,
     ) -> Result<(), ExtractError> {
         let timed = self.time(self.asked_for(start, len))?;
-        if timed.hit || timed.off < -EARLY {
+        if timed.hit || timed.off < -EARLY_TURNS {
             suspect.hits += 1;
             return Ok(());
         }
         suspect.pieces.pop();
-        if timed.off > LATE {
+        if timed.off > SUSPECT_TURNS {
             suspect.late = true;
             self.halve((start, len), suspect);
             if (start, len) == suspect.whole {
@@ -488,8 +488,8 @@ impl Comb<'_, '_, '_> {
         let off_by = |angle: f64| near(timed.angle - angle).abs();
         let is_at = |angle: f64| off_by(angle) < tolerance;
         let home = self.plan.predictor.answered(lba);
-        let is_beside = off_by(home) * f64::from(slots) < NEIGHBOURS;
-        if is_at(home) || is_beside && timed.off < LATE {
+        let is_beside = off_by(home) * f64::from(slots) < IN_PLACE_SECTORS;
+        if is_at(home) || is_beside && timed.off < SUSPECT_TURNS {
             suspect.home.push(lba);
         } else if suspect.seen.is_some_and(is_at) {
             let angle = timed.angle;

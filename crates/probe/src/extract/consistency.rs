@@ -7,13 +7,13 @@ use super::turns::near;
 use headtime_disk::Profile;
 
 /// Addresses whose angles are compared.
-const COMPARED: u64 = 2_048;
+const COMPARED_ADDRESSES: u64 = 2_048;
 /// Least share of these addresses at equal angles.
-const AGREE: f64 = 0.98;
+const AGREEING_SHARE_MIN: f64 = 0.98;
 /// Largest share of a disk that is spare.
 const MOST_SPARE: f64 = 0.1;
 /// Mean number of cylinders per zone below which zones are pieces, if most have the track length of the previous zone.
-const SHORT: u32 = 64;
+const PIECE_CYLINDERS: u32 = 64;
 const WHAT_TO_DO: &str = "probe again with another --seed, and use the profile for simulation only until two seeds agree";
 
 impl Extraction {
@@ -31,7 +31,8 @@ impl Extraction {
             self.shape = Some(shape);
             let Ok(profile) = self.draft() else { continue };
             let agree = self.agreement(&profile, turn);
-            let is_better = |best: &(f64, Shape, Profile)| best.0 < AGREE && best.0 < agree;
+            let is_better =
+                |best: &(f64, Shape, Profile)| best.0 < AGREEING_SHARE_MIN && best.0 < agree;
             if best.as_ref().is_none_or(is_better) {
                 best = Some((agree, shape, profile));
             }
@@ -47,13 +48,13 @@ impl Extraction {
         let predictor = Predictor::new(profile, turn);
         let zones = &self.walked.zones;
         let agrees = |at: &u64| {
-            let lba = (at * (self.capacity / COMPARED) + at % 61).min(self.capacity - 1);
+            let lba = (at * (self.capacity / COMPARED_ADDRESSES) + at % 61).min(self.capacity - 1);
             let zone = zones.partition_point(|zone| zone.start <= lba).max(1) - 1;
             let zone = &zones[zone];
             let off = near(predictor.answered(lba) - zone.angle_of(lba));
             off.abs() * (zone.row_of(lba).slots as f64) < 0.5
         };
-        (0..COMPARED).filter(agrees).count() as f64 / COMPARED as f64
+        (0..COMPARED_ADDRESSES).filter(agrees).count() as f64 / COMPARED_ADDRESSES as f64
     }
 }
 
@@ -62,7 +63,7 @@ fn contradictions(profile: &Profile, agree: f64) -> Vec<String> {
     let zones = &profile.layout.zones;
     let geometry = &profile.geometry;
     let mut found = Vec::new();
-    if agree < AGREE {
+    if agree < AGREEING_SHARE_MIN {
         let astray = 100.0 * (1.0 - agree);
         found.push(format!(
             "{astray:.0} % of sectors came at another angle than the profile has"
@@ -85,7 +86,7 @@ fn contradictions(profile: &Profile, agree: f64) -> Vec<String> {
         of(0) == of(1)
     });
     let same = same.count();
-    let are_short = zones.len() as u32 > geometry.cylinders / SHORT;
+    let are_short = zones.len() as u32 > geometry.cylinders / PIECE_CYLINDERS;
     if are_short && 2 * same > zones.len() {
         found.push(format!(
             "{same} of {} zones have tracks as long as the zone before them, so that zones were learned in pieces",

@@ -3,7 +3,7 @@
 use super::zone::{FoundZone, Row};
 
 /// Rows at the front of a repetition that may be cut or belong to an earlier rule.
-const LOOSE: usize = 2;
+const LOOSE_ROWS: usize = 2;
 
 /// Makes a cycle of the last rows of a zone if they repeat and the new row continues the repetition. Returns true in that case. `habit` is
 /// the number of rows per cycle of the last rule, or 0.
@@ -37,7 +37,7 @@ pub(super) fn adopt(zone: &mut FoundZone, habit: u64, tolerance: impl Fn(u64) ->
         while begin > 0 && like(&closed[begin - 1], &closed[begin - 1 + cycle]) {
             begin -= 1;
         }
-        if begin <= from && begin <= first + cycle + LOOSE {
+        if begin <= from && begin <= first + cycle + LOOSE_ROWS {
             zone.rows.pop();
             zone.cycle = cycle as u64;
             return true;

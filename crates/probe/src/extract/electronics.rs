@@ -4,13 +4,13 @@
 
 use super::ahead::{self, Ahead};
 use super::bench::Bench;
-use super::desk::{Desk, HitTime};
+use super::buffer_probe::{BufferProbe, HitTime};
 use super::error::ExtractError;
-use super::ground::Ground;
 use super::jitter::{self, Jitter};
+use super::known_drive::KnownDrive;
+use super::learned_keys::LearnedKeys;
 use super::queueing::{self, Buffered, Leaves, Queueing};
 use super::segments::Segments;
-use super::told::Told;
 use super::write_cache::{self, Reads, WriteCache};
 use crate::{Probe, ProbeError, Switch};
 use headtime_disk::profile::{CacheSpec, ReadAhead, Spec, Trust};
@@ -33,7 +33,7 @@ pub struct Electronics {
     /// Reason for a switch that could not be turned.
     #[serde(default)]
     pub not_turned: Option<String>,
-    pub told: Told,
+    pub told: LearnedKeys,
 }
 
 /// Keys of the buffer that are learned.
@@ -74,8 +74,8 @@ fn steps() -> Vec<Step> {
 }
 
 /// Switches that must be on during a question.
-fn needed(step: Step, ground: &Ground<'_>) -> impl Iterator<Item = Switch> {
-    let written = matches!(step, Step::Written(_)) && ground.scratch.is_some();
+fn needed(step: Step, drive: &KnownDrive<'_>) -> impl Iterator<Item = Switch> {
+    let written = matches!(step, Step::Written(_)) && drive.scratch.is_some();
     let written = written.then_some(Switch::WriteCache);
     [Switch::LookAhead].into_iter().chain(written)
 }
@@ -107,7 +107,7 @@ impl Electronics {
     pub(super) fn step(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
     ) -> Result<bool, ExtractError> {
         let Some(step) = steps().get(self.at).copied() else {
             return Ok(false);
@@ -116,7 +116,7 @@ impl Electronics {
             self.see_switches(bench.probe);
         }
         let mut turned = Vec::new();
-        let result = needed(step, ground)
+        let result = needed(step, drive)
             .try_for_each(|which| {
                 if bench.probe.switch(which) != Some(false) {
                     return Ok(());
@@ -136,7 +136,7 @@ impl Electronics {
                 }
                 Ok(())
             })
-            .and_then(|()| self.answer(step, bench, ground));
+            .and_then(|()| self.answer(step, bench, drive));
         let mut back = Ok(());
         for which in turned {
             back = back.and(bench.probe.set(which, false));
@@ -182,10 +182,10 @@ impl Electronics {
         &mut self,
         step: Step,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
     ) -> Result<(), ExtractError> {
         if let Step::Hits = step {
-            self.hit = HitTime::measure(bench, ground.turn)?;
+            self.hit = HitTime::measure(bench, drive.turn)?;
             if self.hit.is_none() {
                 for key in BUFFER.into_iter().chain([jitter::KEY]) {
                     self.told
@@ -200,12 +200,12 @@ impl Electronics {
                 segments: self.segments.count.or(Some(self.segments.least)),
                 reads_ahead: self.ahead.kind.is_some_and(|kind| kind != ReadAhead::Off),
             };
-            let told = &mut self.told;
-            self.queueing.ask(question, bench, ground, held, told)?;
+            let learned = &mut self.told;
+            self.queueing.ask(question, bench, drive, held, learned)?;
             let is_settled = matches!(question, queueing::QueueQuestion::Last);
             let leaves = self.queueing.leaves.filter(|_| is_settled);
             if let Some(read_on) = leaves.and_then(Leaves::read_on) {
-                self.ahead.note_least(read_on, told);
+                self.ahead.note_least(read_on, learned);
             }
             return Ok(());
         }
@@ -218,8 +218,8 @@ impl Electronics {
                 segment: self.ahead.segment,
                 segments: self.segments.count,
             };
-            let told = &mut self.told;
-            return self.write_cache.ask(question, bench, ground, reads, told);
+            let learned = &mut self.told;
+            return self.write_cache.ask(question, bench, drive, reads, learned);
         }
         let Some(hit) = self.hit else { return Ok(()) };
         if let Step::Jitter = step {
@@ -233,16 +233,16 @@ impl Electronics {
             return Ok(());
         }
         let fewest = self.held_places();
-        let told = &mut self.told;
-        let mut desk = Desk::new(bench, ground.layout, ground.turn, hit);
-        desk.segments = (fewest > 0).then_some(fewest);
+        let learned = &mut self.told;
+        let mut buffer = BufferProbe::new(bench, drive.layout, drive.turn, hit);
+        buffer.segments = (fewest > 0).then_some(fewest);
         match step {
             Step::Hits | Step::Queue(_) | Step::Written(_) | Step::Jitter => Ok(()),
-            Step::Ahead(question) => self.ahead.ask(question, &mut desk, told),
-            Step::Segments => self.segments.count(&mut desk, told),
+            Step::Ahead(question) => self.ahead.ask(question, &mut buffer, learned),
+            Step::Segments => self.segments.count(&mut buffer, learned),
             Step::Room => {
                 let known = (self.ahead.segment, self.ahead.passing);
-                self.segments.room(&mut desk, known, told)
+                self.segments.room(&mut buffer, known, learned)
             }
         }
     }

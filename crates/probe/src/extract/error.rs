@@ -41,7 +41,7 @@ pub enum ExtractError {
     #[error(
         "{} of {} commands took over {} each, the longest {}: the disk does something of its own in between, as shingled \
          (SMR) disks do, retries sectors that it can hardly read, or is kept busy by something else",
-        .0.count, .0.of, Obstacle::STALL, .0.longest
+        .0.count, .0.of, Obstacle::STALL_MIN, .0.longest
     )]
     Stalls(Stalls),
     /// A sector cannot be read from the medium.

@@ -9,13 +9,13 @@ use super::seeks::{Target, between};
 use headtime_units::{Cylinder, Head, Track};
 
 /// Longest seek within a zone, in cylinders, that must be measured before.
-pub(super) const KNOWN: u32 = 100;
+pub(super) const KNOWN_SEEK_CYLINDERS: u32 = 100;
 /// Most cylinders that are looked for.
-const MOST: u32 = 64;
+const GAP_CYLINDERS_MAX: u32 = 64;
 /// Distances of the two tracks of a seek from the border, in cylinders.
 const SIDES: [(u32, u32); 4] = [(0, 0), (1, 0), (2, 2), (8, 16)];
 /// Largest mean difference of times, in nanoseconds, that needs no gap.
-const EQUAL: f64 = 25_000.0;
+const EQUAL_TIME_NS: f64 = 25_000.0;
 
 /// Number of cylinders between two zones, from seeks across the border. One zone ends on cylinder `end`, the next starts on `begin`.
 /// `seeks` are times within zones. Returns 0 if too few seeks can be timed.
@@ -54,9 +54,10 @@ pub(super) fn measure(
             |&(distance, time): &(u32, f64)| between(seeks, distance + gap).map(|said| time - said);
         times.iter().filter_map(one).map(|off| off * off).sum()
     };
-    if off(0) < times.len() as f64 * EQUAL * EQUAL {
+    if off(0) < times.len() as f64 * EQUAL_TIME_NS * EQUAL_TIME_NS {
         return Ok(0);
     }
-    let best = (0..=MOST).min_by(|one, other| f64::total_cmp(&off(*one), &off(*other)));
+    let best =
+        (0..=GAP_CYLINDERS_MAX).min_by(|one, other| f64::total_cmp(&off(*one), &off(*other)));
     Ok(best.expect("a range"))
 }

@@ -2,12 +2,12 @@
 
 use super::bench::Bench;
 use super::error::ExtractError;
-use super::remaps::{LATE, Remaps};
+use super::remaps::{Remaps, SUSPECT_TURNS};
 use super::transfer::Transfer;
 use super::turns::part;
 use crate::random::Random;
 use headtime_disk::{Layout, Model, Profile};
-use headtime_sched::{Head, Op, Positioning};
+use headtime_sched::{HeadAfter, Op, Positioning};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use serde::{Deserialize, Serialize};
 
@@ -87,7 +87,7 @@ impl Predictor {
             true => &self.as_they_come,
             false => &self.model,
         };
-        let head = Head {
+        let head = HeadAfter {
             place: model.left_by(before, Op::Read),
             free: Time::ZERO,
         };
@@ -122,7 +122,7 @@ impl Held {
             let answer = bench.read(extent.start.get(), 8)?;
             let took = answer.at - answer.sent;
             before = extent;
-            if self.note(took, said, predictor.turn) > LATE {
+            if self.note(took, said, predictor.turn) > SUSPECT_TURNS {
                 remaps.suspect(extent.start.get(), 8);
             }
         }
@@ -183,13 +183,13 @@ pub(super) fn zero_latency(
 }
 
 /// Number of reads across the ends of tracks.
-const CROSSINGS: u32 = 16;
+const CROSSING_READS: u32 = 16;
 /// Number of reads across the ends of tracks with the smallest gaps.
 const LEAST_CROSSINGS: usize = 8;
 /// Most tracks to try until the next track is on another surface.
-const LOOKED: u32 = 4_096;
+const TRACK_TRIES: u32 = 4_096;
 /// Number of track ends that most likely include the smallest gap of the disk.
-const COMPARED: u32 = 256;
+const COMPARED_TRACK_ENDS: u32 = 256;
 
 /// End of a track before a track on another surface.
 struct End {
@@ -218,7 +218,7 @@ pub(super) fn crossing(
 ) -> Result<Option<f64>, ExtractError> {
     let (mut made, mut missed) = (0, 0);
     let mut least = f64::INFINITY;
-    for _ in 0..CROSSINGS {
+    for _ in 0..CROSSING_READS {
         let Some(end) = any_end(&mut bench.random, predictor) else {
             return Ok(None);
         };
@@ -231,7 +231,7 @@ pub(super) fn crossing(
             Crossed::Otherwise => {}
         }
     }
-    Ok((made >= CROSSINGS / 2 && missed * 8 <= made).then_some(least))
+    Ok((made >= CROSSING_READS / 2 && missed * 8 <= made).then_some(least))
 }
 
 /// Upper bound of the head switch time from the smallest gaps below `most`, a gap that the head is known to make. Zones differ in their
@@ -242,7 +242,7 @@ pub(super) fn least_crossing(
     most: f64,
 ) -> Result<f64, ExtractError> {
     let mut random = Random::new(1);
-    let ends = (0..COMPARED).map_while(|_| any_end(&mut random, predictor));
+    let ends = (0..COMPARED_TRACK_ENDS).map_while(|_| any_end(&mut random, predictor));
     let mut ends: Vec<End> = ends.filter(|end| end.gap < most).collect();
     ends.sort_by(|one, other| f64::total_cmp(&one.gap, &other.gap));
     ends.truncate(LEAST_CROSSINGS);
@@ -260,7 +260,7 @@ pub(super) fn least_crossing(
 fn any_end(random: &mut Random, predictor: &Predictor) -> Option<End> {
     let layout = predictor.layout();
     let room = layout.capacity().get() - 8;
-    (0..LOOKED).find_map(|_| {
+    (0..TRACK_TRIES).find_map(|_| {
         let lba = Lba::new(random.up_to(room));
         let end = layout.track_extent_of(lba).end();
         // Nothing follows the last track.

@@ -5,7 +5,7 @@
 //! sector and of many sectors also give the bus time of each sector.
 
 use super::bench::Bench;
-use super::desk::HitTime;
+use super::buffer_probe::HitTime;
 use super::error::ExtractError;
 use super::transfer::Transfer;
 use super::turns::{median, quantile};
@@ -19,19 +19,19 @@ pub(super) const KEY: &str = "noise.overhead_sd";
 pub(super) const NOT: [&str; 2] = ["noise.seek_sd", "noise.seek_sd_relative"];
 pub(super) const WHY_NOT: &str = "a seek that varies shows only in whether a sector is caught, together with processing that varies";
 /// Number of places to read.
-const PLACES: usize = 64;
+const PLACES_READ: usize = 64;
 /// Long reads per place, and reads of one sector per place once the buffer holds the place.
-const LONGS: usize = 3;
-const AGAIN: usize = 24;
+const LONG_READS: usize = 3;
+const SHORT_READS: usize = 24;
 /// Most bytes of a long read.
-const LONG: u64 = 128 << 10;
-/// Divisor of a segment: long reads take at most `1 / PART` of a segment. Read-ahead behind such a read then evicts none of the read
+const LONG_READ_BYTES: u64 = 128 << 10;
+/// Divisor of a segment: long reads take at most `1 / SEGMENT_PART` of a segment. Read-ahead behind such a read then evicts none of the read
 /// sectors.
-const PART: u64 = 2;
+const SEGMENT_PART: u64 = 2;
 /// Ratio of the lower to the upper quartile's distance from the median, below which a distribution counts as cut off below.
-const CUT: f64 = 0.7;
+const CUT_OFF_RATIO: f64 = 0.7;
 /// Distance of a normal distribution's quartiles from its median, in deviations.
-const QUARTILE: f64 = 0.6745;
+const QUARTILE_DEVIATIONS: f64 = 0.6745;
 /// Standard error of a median, relative to the standard error of a mean.
 const OF_MIDDLE: f64 = 1.25;
 
@@ -106,8 +106,8 @@ impl Jitter {
         let off = (sector - transfer.sector).abs();
         let doubt = Jitter::doubt(
             self.deviation,
-            super::transfer::MANY,
-            super::transfer::LEAST,
+            super::transfer::LONG_READ_SECTORS,
+            super::transfer::BUFFER_READS_MIN,
         );
         if off > 4.0 * doubt + 0.05 * transfer.sector {
             return transfer;
@@ -127,17 +127,19 @@ pub(super) fn measure(
     segment: Option<u64>,
 ) -> Result<Option<Jitter>, ExtractError> {
     let bytes = u64::from(bench.probe.sector_bytes());
-    let count = segment.map_or(1, |segment| (LONG / bytes).min(segment / PART));
+    let count = segment.map_or(1, |segment| {
+        (LONG_READ_BYTES / bytes).min(segment / SEGMENT_PART)
+    });
     let count = count.clamp(1, bench.capacity());
     let (mut ones, mut longs) = (Vec::new(), Vec::new());
-    for _ in 0..PLACES {
+    for _ in 0..PLACES_READ {
         let lba = bench.random.up_to(bench.capacity() - count);
         bench.read(lba, count)?;
-        for _ in 0..LONGS {
+        for _ in 0..LONG_READS {
             let answer = bench.read(lba, count)?;
             longs.push((answer.at - answer.sent).as_nanos() as f64);
         }
-        for _ in 0..AGAIN {
+        for _ in 0..SHORT_READS {
             let answer = bench.read(lba, 1)?;
             let time = (answer.at - answer.sent).as_nanos() as f64;
             if time < hit.limit {
@@ -145,7 +147,7 @@ pub(super) fn measure(
             }
         }
     }
-    if ones.len() < PLACES * AGAIN / 2 {
+    if ones.len() < PLACES_READ * SHORT_READS / 2 {
         return Ok(None);
     }
     let one = median(&mut ones).expect("some");
@@ -159,7 +161,7 @@ pub(super) fn measure(
         deviation,
         fixed,
         one,
-        long: (count > super::transfer::MANY && is_steady).then_some((count, long)),
+        long: (count > super::transfer::LONG_READ_SECTORS && is_steady).then_some((count, long)),
     }))
 }
 
@@ -168,7 +170,7 @@ pub(super) fn measure(
 fn deviation(times: &mut [f64], middle: f64) -> (f64, bool) {
     let above = quantile(times, 0.75) - middle;
     let below = middle - quantile(times, 0.25);
-    (above / QUARTILE, below < CUT * above)
+    (above / QUARTILE_DEVIATIONS, below < CUT_OFF_RATIO * above)
 }
 
 #[cfg(test)]

@@ -8,15 +8,15 @@ use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// Default limit for a walk.
-pub(super) const PATIENCE: Nanos = Nanos::from_secs(3 * 3_600);
+pub(super) const PATIENCE_DEFAULT: Nanos = Nanos::from_secs(3 * 3_600);
 /// Divisor of the patience. No walk is judged before this part of the patience, and no step may take longer.
-const PART: u64 = 12;
+const PATIENCE_PART: u64 = 12;
 /// Most records of the walk's progress.
-const SEEN: usize = 64;
+const RECORDS_MAX: usize = 64;
 /// Ratio of the estimates by the whole walk and by its later half, above which neither is used.
-const AGREE: f64 = 4.0;
+const ESTIMATE_RATIO_MAX: f64 = 4.0;
 /// Share of the disk below which the pace says nothing about the rest.
-const LEAST: f64 = 0.01;
+const DISK_SHARE_MIN: f64 = 0.01;
 
 /// Progress of a walk over time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ impl Pace {
 
     /// Records the walk's progress at a time.
     pub fn note(&mut self, spent: Nanos, upto: u64) {
-        if self.seen.len() == SEEN {
+        if self.seen.len() == RECORDS_MAX {
             let mut second = false;
             self.seen.retain(|_| {
                 second = !second;
@@ -78,8 +78,8 @@ impl Pace {
     pub fn left(&self, capacity: u64) -> Option<f64> {
         let (_, upto) = *self.seen.last()?;
         let [all, late] = self.rest(capacity)?;
-        let agree = all.max(late) < AGREE * all.min(late);
-        let enough = upto as f64 > LEAST * capacity as f64;
+        let agree = all.max(late) < ESTIMATE_RATIO_MAX * all.min(late);
+        let enough = upto as f64 > DISK_SHARE_MIN * capacity as f64;
         (agree && enough).then(|| libm::sqrt(all * late))
     }
 
@@ -93,7 +93,7 @@ impl Pace {
 
 /// Time limit for a single step of a walk.
 pub(super) fn longest_step(patience: Nanos) -> Nanos {
-    patience / PART
+    patience / PATIENCE_PART
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
         for minute in 1..10_000 {
             pace.note(Nanos::from_secs(60 * minute), minute);
         }
-        assert!(pace.seen.len() <= SEEN);
+        assert!(pace.seen.len() <= RECORDS_MAX);
         assert_eq!(
             pace.seen.last(),
             Some(&(Nanos::from_secs(60 * 9_999), 9_999))

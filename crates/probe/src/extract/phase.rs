@@ -1,15 +1,15 @@
 //! Phase of the platters, tracked through answers that vary.
 
-use super::known::ROUNDS;
+use super::rotation::ROUNDS_PER_PLACE;
 use super::turns::part;
 use headtime_units::Time;
 
 /// Variance of the relative change of speed per turn. The standard deviation within a second is about a millionth.
-const UNSTEADY: f64 = 6e-15;
+const SPEED_VARIANCE: f64 = 6e-15;
 /// Distance in turns of two answers whose deviation sets the first uncertainty of the speed.
-const TURNS: f64 = 100.0;
+const FIRST_DISTANCE_TURNS: f64 = 100.0;
 /// Number of standard deviations beyond which a residual is taken as real.
-const BEYOND: f64 = 5.0;
+const REAL_DEVIATIONS: f64 = 5.0;
 
 /// Phase of the platters at a time.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Doubt {
         Doubt {
             angle: of_place(vary) / answers.max(1) as f64,
             both: 0.0,
-            speed: (vary / TURNS) * (vary / TURNS),
+            speed: (vary / FIRST_DISTANCE_TURNS) * (vary / FIRST_DISTANCE_TURNS),
         }
     }
 
@@ -44,16 +44,16 @@ impl Doubt {
     fn later(self, turns: f64) -> Doubt {
         let Doubt { angle, both, speed } = self;
         Doubt {
-            angle: angle + turns * (2.0 * both + turns * (speed + turns * UNSTEADY / 3.0)),
-            both: both + turns * (speed + turns * UNSTEADY / 2.0),
-            speed: speed + turns * UNSTEADY,
+            angle: angle + turns * (2.0 * both + turns * (speed + turns * SPEED_VARIANCE / 3.0)),
+            both: both + turns * (speed + turns * SPEED_VARIANCE / 2.0),
+            speed: speed + turns * SPEED_VARIANCE,
         }
     }
 }
 
 /// Variance of a known place's residual. The stored angle came from answers with the same deviation.
 fn of_place(vary: f64) -> f64 {
-    vary * vary * (1.0 + 1.0 / ROUNDS as f64)
+    vary * vary * (1.0 + 1.0 / ROUNDS_PER_PLACE as f64)
 }
 
 impl Phase {
@@ -62,7 +62,7 @@ impl Phase {
     pub fn follow(&mut self, at: Time, off: f64, vary: f64) {
         let turns = (at - self.at).as_nanos() as f64 / self.turn;
         let mut known = self.doubt.later(turns);
-        if off * off > BEYOND * BEYOND * (known.angle + of_place(vary)) {
+        if off * off > REAL_DEVIATIONS * REAL_DEVIATIONS * (known.angle + of_place(vary)) {
             known.angle = known.angle.max(off * off);
         }
         let all = known.angle + of_place(vary);
@@ -92,7 +92,7 @@ mod tests {
         let mut phase = Phase {
             at: Time::ZERO,
             angle: 0.0,
-            turn: TURN * (1.0 + vary / TURNS),
+            turn: TURN * (1.0 + vary / FIRST_DISTANCE_TURNS),
             doubt: Doubt::after(9, vary),
         };
         let mut sum = 0.0;

@@ -4,17 +4,17 @@
 //! or a stream delay another command. A model of positioning time predicts the choices, as in Lumb, Schindler and Ganger (FAST 2002,
 //! section 3.2). Agreement shows that positioning time is the key.
 
+mod command_delay;
 mod flight;
-mod kept;
 mod leaves;
 mod order;
 mod waiting;
 
 use super::bench::Bench;
-use super::desk::HitTime;
+use super::buffer_probe::HitTime;
 use super::error::ExtractError;
-use super::ground::Ground;
-use super::told::Told;
+use super::known_drive::KnownDrive;
+use super::learned_keys::LearnedKeys;
 use headtime_disk::profile::{FirmwarePolicy, Preseek, QueueSpec};
 use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct Queueing {
 }
 
 /// Most commands among which another command has to wait.
-const CROWD: u16 = 16;
+const CROWD_COMMANDS_MAX: u16 = 16;
 
 /// Results about the buffer so far.
 #[derive(Clone, Copy, Debug)]
@@ -94,22 +94,22 @@ impl Queueing {
         &mut self,
         question: QueueQuestion,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
         held: Buffered,
-        told: &mut Told,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let depth = bench.probe.depth();
         let key = match question {
-            QueueQuestion::Leaves => return self.leaves(bench, ground, held, told),
+            QueueQuestion::Leaves => return self.leaves(bench, drive, held, learned),
             QueueQuestion::Sooner => {
                 if depth > 1 {
-                    self.come_sooner(bench, ground)?;
+                    self.come_sooner(bench, drive)?;
                 }
                 return Ok(());
             }
-            QueueQuestion::Last => return self.last(bench, ground, held, told),
-            QueueQuestion::Order => return self.order(bench, ground, depth, told),
-            QueueQuestion::HitsPass => return self.hits_pass(bench, ground, depth, told),
+            QueueQuestion::Last => return self.last(bench, drive, held, learned),
+            QueueQuestion::Order => return self.order(bench, drive, depth, learned),
+            QueueQuestion::HitsPass => return self.hits_pass(bench, drive, depth, learned),
             QueueQuestion::Age => "queue.age_cap",
             QueueQuestion::Stream => "queue.stream_cap",
         };
@@ -120,12 +120,12 @@ impl Queueing {
             (None, _) => Some("it is not known whether the drive orders"),
         };
         if let Some(why) = why {
-            told.doubt(key, why);
+            learned.doubt(key, why);
             return Ok(());
         }
         match question {
-            QueueQuestion::Age => self.age(bench, depth, told),
-            _ => self.stream(bench, depth, told),
+            QueueQuestion::Age => self.age(bench, depth, learned),
+            _ => self.stream(bench, depth, learned),
         }
     }
 

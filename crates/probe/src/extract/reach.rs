@@ -20,14 +20,14 @@ pub(super) struct Aim {
 }
 
 /// Trials of the bisection, checks of its result, and trials of the stochastic search.
-const HALVINGS: u32 = 18;
-const CHECKS: u32 = 4;
-const SETTLING: u32 = 24;
+const BISECTION_TRIALS: u32 = 18;
+const CHECK_TRIALS: u32 = 4;
+const SEARCH_TRIALS: u32 = 24;
 /// Change of the result, in first steps, above which the search restarts; and the most searches.
-const FAR: f64 = 3.0;
-const SEARCHES: u32 = 4;
+const RESTART_STEPS: f64 = 3.0;
+const SEARCHES_MAX: u32 = 4;
 /// Target precision in nanoseconds.
-const NEAR: f64 = 6_000.0;
+const PRECISION_NS: f64 = 6_000.0;
 
 /// A search for the least time between two places.
 pub(super) struct Reach<'b, 'a> {
@@ -82,7 +82,7 @@ impl Reach<'_, '_> {
         mut trial: impl FnMut(&mut Self, f64) -> Result<Option<f64>, ExtractError>,
     ) -> Result<Option<f64>, ExtractError> {
         let mut found = guess;
-        for _ in 0..SEARCHES {
+        for _ in 0..SEARCHES_MAX {
             match self.search_once(found, &mut trial)? {
                 Some((time, true)) => return Ok(Some(time)),
                 Some((time, false)) => found = time,
@@ -103,7 +103,7 @@ impl Reach<'_, '_> {
         let (mut at, mut step) = (guess, 60_000.0);
         let mut failures = 0;
         let mut halvings = 0;
-        while halvings < HALVINGS && high - low > NEAR {
+        while halvings < BISECTION_TRIALS && high - low > PRECISION_NS {
             let Some(took) = trial(self, at)? else {
                 failures += 1;
                 if failures > 24 {
@@ -134,11 +134,11 @@ impl Reach<'_, '_> {
             at
         };
         let mut steady = high > low;
-        for check in 0..CHECKS {
+        for check in 0..CHECK_TRIALS {
             let beside = if check % 2 == 0 {
-                2.0 * NEAR
+                2.0 * PRECISION_NS
             } else {
-                -2.0 * NEAR
+                -2.0 * PRECISION_NS
             };
             if let Some(took) = trial(self, middle + beside)? {
                 let enough = took < middle + beside + turn / 2.0;
@@ -151,18 +151,18 @@ impl Reach<'_, '_> {
         // Noise: ever shorter steps toward the time at which half of the trials succeed (Robbins and Monro).
         let width = f64::max(40_000.0, 0.02 * middle);
         let (first, mut sum, mut count) = (middle, 0.0, 0.0);
-        for round in 0..SETTLING {
+        for round in 0..SEARCH_TRIALS {
             if let Some(took) = trial(self, middle)? {
                 let enough = took < middle + turn / 2.0;
                 let step = width / libm::sqrt(f64::from(round + 1));
                 middle += if enough { -step } else { step };
             }
-            if round >= SETTLING / 3 {
+            if round >= SEARCH_TRIALS / 3 {
                 sum += middle;
                 count += 1.0;
             }
         }
         let time = sum / count;
-        Ok(Some((time, (time - first).abs() < FAR * width)))
+        Ok(Some((time, (time - first).abs() < RESTART_STEPS * width)))
     }
 }

@@ -86,20 +86,20 @@ pub struct Remaps {
 }
 
 /// Deviation from the predicted time, in turns, above which a read is suspect.
-pub(super) const LATE: f64 = 0.12;
+pub(super) const SUSPECT_TURNS: f64 = 0.12;
 /// Most suspects at a time.
 pub(super) const MOST_SUSPECTS: usize = 512;
 /// Most spare places of a zone that are tried for a sector.
 const MOST_SPARES: usize = 65_536;
 /// Most places behind a sector to search for the spares of its own area.
-const AREA: u64 = 65_536;
+const AREA_PLACES_MAX: u64 = 65_536;
 /// Most consecutive sectors that can be remapped.
 const MOST_TOGETHER: u64 = 24;
 /// Difference of angle, in sectors, within which a spare place matches.
-const SAME: f64 = 0.5;
+const MATCHING_SECTORS: f64 = 0.5;
 /// Multiple of the estimated time after which a scan ends, and an additional allowance.
-const PATIENCE: u64 = 3;
-const GRACE: Nanos = Nanos::from_secs(600);
+const SCAN_TIME_FACTOR: u64 = 3;
+const SCAN_TIME_ALLOWANCE: Nanos = Nanos::from_secs(600);
 /// Most sectors that a profile names when it cannot express their places.
 const MOST_NAMED: usize = 32;
 
@@ -174,12 +174,14 @@ impl Remaps {
             let fits = |place: &u64| {
                 let at = layout.place_in_zone(index, *place);
                 let angle = at.map(|at| at.angle.turns());
-                angle.is_some_and(|angle| near(angle - begins).abs() * (slots as f64) < SAME)
+                angle.is_some_and(|angle| {
+                    near(angle - begins).abs() * (slots as f64) < MATCHING_SECTORS
+                })
             };
             let is_taken = |place: &u64| zone.remaps.iter().any(|(_, to)| to == place);
             let behind = end.saturating_sub(zone.spares + zone.slips.len() as u64 + slots);
             // Spares of the sector's own area, and spares at the end of the zone.
-            let places = (from..end.min(from + AREA)).chain(behind.max(from)..end);
+            let places = (from..end.min(from + AREA_PLACES_MAX)).chain(behind.max(from)..end);
             let to = places
                 .filter(|place| is_spare(*place))
                 .take(MOST_SPARES)
@@ -273,8 +275,8 @@ impl Combing {
     /// Ends the scan if it takes far longer than estimated.
     pub(super) fn give_up_if_slow(&mut self) {
         let takes = self.takes.unwrap_or_default();
-        if self.goes_on() && self.spent > takes * PATIENCE + GRACE {
-            let why = format!("it took {PATIENCE} times as long as it should have taken");
+        if self.goes_on() && self.spent > takes * SCAN_TIME_FACTOR + SCAN_TIME_ALLOWANCE {
+            let why = format!("it took {SCAN_TIME_FACTOR} times as long as it should have taken");
             self.ended = Some(why);
         }
     }

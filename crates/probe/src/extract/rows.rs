@@ -6,13 +6,13 @@ use super::walk::Walk;
 use super::zone::Row;
 
 /// Tolerance for equal angles on a track, in turns, while the rate is still uncertain.
-const SAME: f64 = 2e-3;
+const EQUAL_ANGLE_TURNS: f64 = 2e-3;
 /// Divisors of the known track length for the distance of the first sample. Each divisor is an attempt at a row.
 const FIRST_STEPS: [u64; 5] = [8, 64, 5, 1 << 32, 3];
 /// Fewest sectors per track of any drive; early drives for small computers had 17.
-const LEAST: u64 = 16;
+const TRACK_SECTORS_MIN: u64 = 16;
 /// Length, in sectors, from which a track counts as whole if its end is within two sectors.
-const LONG: u64 = 1_024;
+const LONG_TRACK_SECTORS: u64 = 1_024;
 /// Most sectors at the end of a track that are measured alone.
 const MOST_ALONE: u32 = 4;
 /// Longest slip on the first track that is measured.
@@ -86,7 +86,7 @@ impl Walk<'_, '_> {
             };
             if self.fits(&row, start, first)? {
                 self.begin(row, start, first);
-                self.begun(start + row.data + 1);
+                self.note_row(start + row.data + 1);
                 return Ok(true);
             }
         }
@@ -98,7 +98,7 @@ impl Walk<'_, '_> {
             sure,
         } = self.track(start, first, first_step.max(2))?;
         // The rate of thousands of sectors is not exact to a sector. Drives with such tracks have no spares at the end of a track.
-        let slots = match slots >= LONG && slots.abs_diff(count) <= 2 {
+        let slots = match slots >= LONG_TRACK_SECTORS && slots.abs_diff(count) <= 2 {
             true => count,
             false => slots,
         };
@@ -111,7 +111,7 @@ impl Walk<'_, '_> {
         };
         let known = self.slots_before();
         let is_odd = |known: u64| !(0.6..1.6).contains(&(slots as f64 / known as f64));
-        if first_step > 0 && (slots < LEAST || known.is_some_and(is_odd)) {
+        if first_step > 0 && (slots < TRACK_SECTORS_MIN || known.is_some_and(is_odd)) {
             return Ok(false);
         }
         let mut row = Row {
@@ -134,7 +134,9 @@ impl Walk<'_, '_> {
         // The end of a cut track is sampled again, because a single late answer looks like a cut.
         let passed = slip.map_or(0, |(_, count)| count);
         if count + passed != slots && next < capacity && !self.bench.is_dear() && first_step > 0 {
-            let tolerance = self.tolerance_of(slots).max(if sure { 0.0 } else { SAME });
+            let tolerance =
+                self.tolerance_of(slots)
+                    .max(if sure { 0.0 } else { EQUAL_ANGLE_TURNS });
             let [last, behind] = [count - 1, count].map(|at| (at + passed) as f64 / slots as f64);
             let last = near(self.again(next - 1)? - first - last);
             let behind = near(self.again(next)? - first - behind);
@@ -143,7 +145,9 @@ impl Walk<'_, '_> {
             }
         }
         // Check two other places on the track.
-        let tolerance = self.tolerance_of(slots).max(if sure { 0.0 } else { SAME });
+        let tolerance = self
+            .tolerance_of(slots)
+            .max(if sure { 0.0 } else { EQUAL_ANGLE_TURNS });
         for (part, of) in [(5, 7), (3, 11)] {
             let at = count * part / of;
             let passed = slip.filter(|(slip, _)| *slip <= at);
@@ -168,7 +172,7 @@ impl Walk<'_, '_> {
             self.at.upto = upto;
             self.row(next)?;
         } else {
-            self.begun(upto);
+            self.note_row(upto);
         }
         Ok(true)
     }
@@ -317,7 +321,9 @@ impl Walk<'_, '_> {
             Some(slots) if !seen => slots,
             _ => libm::round(rate).max(1.0) as u64,
         };
-        let tolerance = self.tolerance_of(slots).max(if seen { 0.0 } else { SAME });
+        let tolerance = self
+            .tolerance_of(slots)
+            .max(if seen { 0.0 } else { EQUAL_ANGLE_TURNS });
         let line = |distance: u64| first + distance as f64 / slots as f64;
         let mut slip: Option<(u64, u64)> = None;
         loop {

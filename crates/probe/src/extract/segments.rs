@@ -3,9 +3,9 @@
 //! Different places are read, and then read again in reverse order. The number of hits is the number of segments (DIXtrac; Worthington et
 //! al., SIGMETRICS 1995, ask forward for the first place alone). Hits do not change the buffer, so the first miss ends the count.
 
-use super::desk::Desk;
+use super::buffer_probe::BufferProbe;
 use super::error::ExtractError;
-use super::told::Told;
+use super::learned_keys::LearnedKeys;
 use serde::{Deserialize, Serialize};
 
 /// Results about segments.
@@ -22,42 +22,42 @@ pub struct Segments {
 }
 
 /// Least distance between places, in sectors.
-const APART: u64 = 65_536;
+const PLACE_DISTANCE_MIN: u64 = 65_536;
 /// Most segments that are counted.
-const MOST: u64 = 2_048;
+const SEGMENTS_MAX: u64 = 2_048;
 
 impl Segments {
     /// Reads places with the given lengths, and counts the places that the buffer holds afterwards. With `behind`, the question is about
     /// the sector behind each read.
     fn held(
-        desk: &mut Desk<'_, '_, '_>,
+        buffer: &mut BufferProbe<'_, '_, '_>,
         lengths: &[u64],
         behind: bool,
     ) -> Result<u64, ExtractError> {
-        let capacity = desk.bench.capacity();
+        let capacity = buffer.bench.capacity();
         let count = lengths.len() as u64;
         let longest = lengths.iter().copied().max().unwrap_or(1);
-        let stride = (capacity / (count + 1)).min(APART.max(longest * 8));
-        let first = desk.bench.random.up_to(capacity - (count + 1) * stride);
+        let stride = (capacity / (count + 1)).min(PLACE_DISTANCE_MIN.max(longest * 8));
+        let first = buffer.bench.random.up_to(capacity - (count + 1) * stride);
         let mut places: Vec<u64> = (0..count).map(|index| first + index * stride).collect();
         for at in (1..places.len()).rev() {
-            places.swap(at, desk.bench.random.up_to(at as u64) as usize);
+            places.swap(at, buffer.bench.random.up_to(at as u64) as usize);
         }
         let mut last = Vec::with_capacity(places.len());
         for (place, len) in places.into_iter().zip(lengths) {
-            let place = place + desk.bench.random.up_to(stride / 4);
-            desk.bench.read(place, *len)?;
+            let place = place + buffer.bench.random.up_to(stride / 4);
+            buffer.bench.read(place, *len)?;
             last.push(place + len - u64::from(!behind));
         }
         let mut held = 0;
         for lba in last.into_iter().rev() {
-            if !desk.is_held(lba)? {
+            if !buffer.is_held(lba)? {
                 break;
             }
             held += 1;
             if held == 1 {
                 // A second read on a track may have started read-ahead there.
-                desk.rest(0);
+                buffer.rest(0);
             }
         }
         Ok(held)
@@ -65,11 +65,11 @@ impl Segments {
 
     pub(super) fn count(
         &mut self,
-        desk: &mut Desk<'_, '_, '_>,
-        told: &mut Told,
+        buffer: &mut BufferProbe<'_, '_, '_>,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "cache.segments";
-        let most = MOST.min(desk.bench.capacity() / 4096);
+        let most = SEGMENTS_MAX.min(buffer.bench.capacity() / 4096);
         let mut tried = 4;
         let mut seen = Vec::new();
         let mut next = tried;
@@ -77,12 +77,12 @@ impl Segments {
             if seen.len() == 4 {
                 break;
             }
-            let held = Segments::held(desk, &vec![1; next as usize], false)?;
+            let held = Segments::held(buffer, &vec![1; next as usize], false)?;
             if held == next {
                 // The buffer holds all places, so there may be more segments.
                 if next >= most {
                     self.least = next;
-                    told.doubt(key, format!("{next} or more"));
+                    learned.doubt(key, format!("{next} or more"));
                     return Ok(());
                 }
                 tried = next;
@@ -92,7 +92,7 @@ impl Segments {
             }
             if seen.contains(&held) && held > 0 {
                 self.count = Some(held);
-                told.know(key, 0.9);
+                learned.know(key, 0.9);
                 return Ok(());
             }
             seen.push(held);
@@ -101,7 +101,7 @@ impl Segments {
         seen.push(tried);
         seen.sort_unstable();
         self.least = seen[seen.len() - 1];
-        told.doubt(
+        learned.doubt(
             key,
             format!(
                 "the buffer held {} to {} places",
@@ -115,36 +115,36 @@ impl Segments {
     /// Finds out if segments share a room that is too small for all when full, and measures the room.
     pub(super) fn room(
         &mut self,
-        desk: &mut Desk<'_, '_, '_>,
+        buffer: &mut BufferProbe<'_, '_, '_>,
         (segment, passing): (Option<u64>, Option<u64>),
-        told: &mut Told,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "cache.room_sectors";
         let count = self.count.unwrap_or(self.least);
         let Some(segment) = segment.filter(|_| count > 0) else {
-            told.doubt(key, "the size of a segment is not known");
+            learned.doubt(key, "the size of a segment is not known");
             return Ok(());
         };
-        let full = |desk: &mut Desk<'_, '_, '_>, count: u64, behind: bool| {
-            Segments::held(desk, &vec![segment; count as usize], behind)
+        let full = |buffer: &mut BufferProbe<'_, '_, '_>, count: u64, behind: bool| {
+            Segments::held(buffer, &vec![segment; count as usize], behind)
         };
         // Read-ahead may have replaced the requested sectors.
         let mut stays = [false; 2];
         for (stays, behind) in stays.iter_mut().zip([false, true]) {
             let few = count.min(3);
-            *stays = full(desk, few, behind)? == few && full(desk, few, behind)? == few;
+            *stays = full(buffer, few, behind)? == few && full(buffer, few, behind)? == few;
         }
         let behind = stays[1] && !stays[0];
         if stays == [false; 2] {
-            told.doubt(key, "nothing stays of a segment that was filled");
+            learned.doubt(key, "nothing stays of a segment that was filled");
             return Ok(());
         }
         // Most buffers hold all full segments. For the others a few segments are enough to see a shortage.
         let (mut held, mut tried) = (0, count.min(8));
         loop {
-            held = full(desk, tried, behind)?.max(held);
+            held = full(buffer, tried, behind)?.max(held);
             if held < tried {
-                held = full(desk, tried, behind)?.max(held);
+                held = full(buffer, tried, behind)?.max(held);
             }
             if held < tried || tried == count {
                 break;
@@ -153,11 +153,12 @@ impl Segments {
         }
         self.full = Some(held);
         if held == count {
-            told.know(key, 0.9);
+            learned.know(key, 0.9);
             return Ok(());
         }
-        if held == 0 || full(desk, held, behind)? < held || full(desk, held + 1, behind)? > held {
-            told.doubt(key, "how many full segments the buffer holds varies");
+        if held == 0 || full(buffer, held, behind)? < held || full(buffer, held + 1, behind)? > held
+        {
+            learned.doubt(key, "how many full segments the buffer holds varies");
             return Ok(());
         }
         // Read full segments and a partial one. The first segment is evicted if the partial one does not fit.
@@ -167,7 +168,7 @@ impl Segments {
             let part = low + (high - low) / 2;
             let mut lengths = vec![segment; held as usize];
             lengths.push(part);
-            let all = Segments::held(desk, &lengths, behind)?;
+            let all = Segments::held(buffer, &lengths, behind)?;
             if all > held {
                 low = part;
             } else {
@@ -175,7 +176,7 @@ impl Segments {
             }
         }
         self.room = Some(held * segment + low + (high - low) / 2 + passing.unwrap_or(0));
-        told.know(key, 0.8);
+        learned.know(key, 0.8);
         Ok(())
     }
 }

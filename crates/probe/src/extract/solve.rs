@@ -40,18 +40,18 @@ pub(super) struct Solved {
 }
 
 /// Fewest samples that can contradict a row: three unknowns and one more sample.
-const LEAST: usize = 4;
+const SAMPLES_MIN: usize = 4;
 /// Most samples in use.
-const MOST: usize = 32;
+const SAMPLES_MAX: usize = 32;
 /// Largest difference between equal skews, in turns. Rows with equal skews may differ in their start by whole tracks.
-const SAME: f64 = 1e-9;
+const EQUAL_SKEW_TURNS: f64 = 1e-9;
 /// Difference in squared deviations, in units of the noise variance, from which a row is clearly less likely. Twice the logarithm of the
 /// likelihood ratio.
-const LIKELIER: f64 = 25.0;
+const LIKELIER_SQUARES: f64 = 25.0;
 /// Deviations of a sample above which no row explains it.
-const FAR: f64 = 4.5;
+const DEVIATIONS_MAX: f64 = 4.5;
 /// Ratio of the largest deviations from which the better length is certain.
-const CLEARLY: f64 = 4.0;
+const CLEAR_RATIO: f64 = 4.0;
 
 impl Solved {
     /// Angle of the row's first address, if the row starts at `start`.
@@ -83,7 +83,8 @@ impl Solved {
         }
     }
 
-    /// This row, started at an address that may lie whole tracks outside the range.
+    /// Returns the same row of tracks with another first address. The address may be any number of whole tracks before or behind the range
+    /// `start`.
     pub fn again_at(self, start: u64) -> Solved {
         let (first, slots) = (self.start.0 as i64, self.slots as i64);
         let within = first + (start as i64 - first).rem_euclid(slots);
@@ -145,12 +146,12 @@ pub(super) fn solve(
     tolerance: impl Fn(u64) -> f64,
 ) -> Vec<Solved> {
     let mut fits: Vec<Solved> = Vec::new();
-    if looks.len() < LEAST {
+    if looks.len() < SAMPLES_MIN {
         return fits;
     }
     let mut looks = looks.to_vec();
     looks.sort_by_key(|look| look.lba);
-    looks.truncate(MOST);
+    looks.truncate(SAMPLES_MAX);
     let mut line = Vec::with_capacity(looks.len());
     let shortest = lengths.start().next_multiple_of(grain);
     for slots in (shortest..=*lengths.end()).step_by(grain as usize) {
@@ -184,13 +185,15 @@ pub(super) fn solve(
 /// in turns.
 pub(super) fn only(fits: &[Solved], noise: f64) -> Option<Solved> {
     let (best, others) = fits.split_first()?;
-    let limit = CLEARLY * f64::max(best.off, noise);
+    let limit = CLEAR_RATIO * f64::max(best.off, noise);
     // A row that starts whole tracks earlier or later is the same row. The range of addresses may cut part of it.
-    let same = |other: &&Solved| other.slots == best.slots && (other.skew - best.skew).abs() < SAME;
-    let told = others.iter().all(|other| other.off > limit || same(&other));
+    let same = |other: &&Solved| {
+        other.slots == best.slots && (other.skew - best.skew).abs() < EQUAL_SKEW_TURNS
+    };
+    let is_only = others.iter().all(|other| other.off > limit || same(&other));
     let all = others.iter().filter(same).chain([best]);
     let widest = all.max_by_key(|solved| solved.start.1 - solved.start.0);
-    widest.filter(|_| told).copied()
+    widest.filter(|_| is_only).copied()
 }
 
 /// The best fit where samples deviate normally by `noise` turns, if all other fits are far less likely.
@@ -198,13 +201,13 @@ pub(super) fn likeliest(fits: &[Solved], noise: f64) -> Option<Solved> {
     let best = fits
         .iter()
         .min_by(|one, other| f64::total_cmp(&one.squares, &other.squares))?;
-    if best.off > FAR * noise {
+    if best.off > DEVIATIONS_MAX * noise {
         return None;
     }
-    let limit = best.squares + LIKELIER * noise * noise;
+    let limit = best.squares + LIKELIER_SQUARES * noise * noise;
     let same =
         |other: &&Solved| other.slots == best.slots && near(other.skew - best.skew).abs() < noise;
-    let told = fits
+    let is_only = fits
         .iter()
         .all(|other| other.squares > limit || same(&other));
     let all = fits
@@ -212,7 +215,7 @@ pub(super) fn likeliest(fits: &[Solved], noise: f64) -> Option<Solved> {
         .filter(same)
         .filter(|other| other.squares <= limit);
     let widest = all.max_by_key(|solved| solved.start.1 - solved.start.0);
-    widest.filter(|_| told).copied()
+    widest.filter(|_| is_only).copied()
 }
 
 /// Ranges of start addresses. Within a range, each sample keeps its track number.
@@ -244,7 +247,7 @@ fn straight(points: &[(f64, f64)], tolerance: f64) -> Option<(f64, f64, f64, f64
     let (origin, angle) = points[pair];
     let mut skew = near(points[pair + 1].1 - angle);
     let mut reach = 1.0;
-    let mut whole = [0.0; MOST];
+    let mut whole = [0.0; SAMPLES_MAX];
     let (mut before, mut behind) = (pair, pair + 1);
     for _ in 0..points.len() {
         // Continue with the nearest remaining point.

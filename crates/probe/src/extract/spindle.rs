@@ -7,19 +7,19 @@
 
 use super::bench::Bench;
 use super::error::ExtractError;
-use super::known::{MANY, Mark, ROUNDS, Spindle};
+use super::rotation::{LARGE_BUFFER_PLACES, Mark, ROUNDS_PER_PLACE, Spindle};
 use super::turns::{median, near, part};
-use crate::period::{COHERENT, FASTEST, coherence, period};
+use crate::period::{COHERENCE_MIN, TURN_NS_MIN, coherence, period};
 use headtime_units::Time;
 
 /// Number of places at first, and the most places for a large buffer.
-const PLACES: u64 = 64;
+const PLACES_FIRST: u64 = 64;
 const MOST_PLACES: u64 = 4_096;
 /// Number of reads on each side of a read that determine the local drift.
-const BESIDE: usize = 8;
-const STRAIGHTENINGS: usize = 6;
+const DRIFT_READS: usize = 8;
+const DRIFT_ROUNDS: usize = 6;
 /// Distance of a normal distribution's quartiles from its median, in deviations.
-const QUARTILE: f64 = 0.6745;
+const QUARTILE_DEVIATIONS: f64 = 0.6745;
 
 /// Finds the rotation time and the angles of some places.
 ///
@@ -28,16 +28,16 @@ const QUARTILE: f64 = 0.6745;
 /// If no time divides the differences. Then nothing turns, or other commands disturb the probe.
 pub(super) fn find(bench: &mut Bench<'_>) -> Result<Spindle, ExtractError> {
     let hit_below = hit_time(bench)?;
-    let mut count = PLACES.min(bench.capacity() / 2).max(1);
+    let mut count = PLACES_FIRST.min(bench.capacity() / 2).max(1);
     let mut best = 0.0;
     loop {
         let samples = rounds(bench, count, hit_below)?;
         let seen: usize = samples.iter().map(|(_, times)| times.len()).sum();
         // Places must have left the buffer before they are read again. Otherwise they cannot serve to find the phase.
-        let few_hits = seen as u64 * 10 > count * ROUNDS as u64 * 9;
+        let few_hits = seen as u64 * 10 > count * ROUNDS_PER_PLACE as u64 * 9;
         if let Some((spindle, coherence)) = fit(&samples, hit_below) {
             best = f64::max(best, coherence);
-            if coherence > COHERENT
+            if coherence > COHERENCE_MIN
                 && spindle.places.len() >= 8
                 && (few_hits || count >= MOST_PLACES)
             {
@@ -75,7 +75,7 @@ fn hit_time(bench: &mut Bench<'_>) -> Result<f64, ExtractError> {
     }
     let hit = median(&mut times).expect("twelve");
     // Without a buffer the second read takes a turn.
-    Ok(if hit < FASTEST {
+    Ok(if hit < TURN_NS_MIN {
         hit * 1.25 + 60e3
     } else {
         0.0
@@ -113,7 +113,7 @@ fn rounds(
             (index * width + bench.random.up_to(width - 1), Vec::new())
         })
         .collect();
-    for _ in 0..ROUNDS {
+    for _ in 0..ROUNDS_PER_PLACE {
         let mut order: Vec<usize> = (0..places.len()).collect();
         for at in (1..order.len()).rev() {
             order.swap(at, bench.random.up_to(at as u64) as usize);
@@ -195,11 +195,12 @@ struct Left {
 /// Removes slow drift from residuals: the median of the neighbouring reads, then the mean of each place. While many places are read, the
 /// speed may change in ways that the fitted curve does not follow.
 fn straighten(lefts: &mut [Left], places: usize) {
-    for _ in 0..STRAIGHTENINGS {
+    for _ in 0..DRIFT_ROUNDS {
         let offs: Vec<f64> = lefts.iter().map(|left| left.off).collect();
         let mut sums = vec![(0.0, 0.0); places];
         for (index, left) in lefts.iter_mut().enumerate() {
-            let beside = index.saturating_sub(BESIDE)..(index + BESIDE + 1).min(offs.len());
+            let beside =
+                index.saturating_sub(DRIFT_READS)..(index + DRIFT_READS + 1).min(offs.len());
             left.off -= median(&mut offs[beside].to_vec()).unwrap_or(0.0);
             sums[left.place].0 += left.off;
             sums[left.place].1 += 1.0;
@@ -269,7 +270,7 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
         })
         .collect();
     lefts.sort_by(|one, other| one.at.total_cmp(&other.at));
-    if places > MANY {
+    if places > LARGE_BUFFER_PLACES {
         straighten(&mut lefts, places);
     }
     // Differences between consecutive reads cancel an error in the curve's shape. The median ignores the few late answers.
@@ -278,7 +279,7 @@ fn steady(seen: &[Seen], places: usize, turn: f64) -> (Vec<f64>, f64, f64) {
         .map(|pair| (pair[1].off - pair[0].off).abs());
     let step = median(&mut steps.collect::<Vec<f64>>()).unwrap_or(0.0);
     let free = seen.len() as f64 / seen.len().saturating_sub(places).max(1) as f64;
-    let varies = step / QUARTILE * (free / 2.0).sqrt();
+    let varies = step / QUARTILE_DEVIATIONS * (free / 2.0).sqrt();
     (offsets, 1.0 / (1.0 / turn + slope), varies)
 }
 
@@ -292,15 +293,15 @@ mod tests {
     /// Standard deviation of answers, in turns, as measured from four rounds over places. The true value is `deviation`, and the speed
     /// wanders by 100 ppm with the given period in seconds.
     fn varies(deviation: f64, period: f64) -> f64 {
-        const PLACES: usize = 256;
+        const PLACES_FIRST: usize = 256;
         let mut random = Random::new(7);
-        let angles: Vec<f64> = (0..PLACES).map(|_| random.unit()).collect();
-        let mut firsts: Vec<Option<f64>> = vec![None; PLACES];
+        let angles: Vec<f64> = (0..PLACES_FIRST).map(|_| random.unit()).collect();
+        let mut firsts: Vec<Option<f64>> = vec![None; PLACES_FIRST];
         let mut seen = Vec::new();
         let (mut at, mut read) = (0.0, 0);
-        for _ in 0..ROUNDS {
-            let mut order: Vec<usize> = (0..PLACES).collect();
-            for index in (1..PLACES).rev() {
+        for _ in 0..ROUNDS_PER_PLACE {
+            let mut order: Vec<usize> = (0..PLACES_FIRST).collect();
+            for index in (1..PLACES_FIRST).rev() {
                 order.swap(index, random.up_to(index as u64) as usize);
             }
             for place in order {
@@ -320,7 +321,7 @@ mod tests {
                 });
             }
         }
-        steady(&seen, PLACES, TURN).2
+        steady(&seen, PLACES_FIRST, TURN).2
     }
 
     #[test]

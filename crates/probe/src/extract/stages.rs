@@ -3,15 +3,15 @@
 use super::bench::Bench;
 use super::error::ExtractError;
 use super::{
-    Combing, Extraction, HELD_OUT, Stage, comb, gaps, ground, holdout, patience, seeks, spindle,
-    surfaces, transfer, walk, writes,
+    Combing, Extraction, HELD_OUT, Stage, comb, gaps, holdout, known_drive, patience, seeks,
+    spindle, surfaces, transfer, walk, writes,
 };
 use crate::Switch;
 use headtime_disk::{Layout, Mechanics, Profile};
 use headtime_units::{Cylinder, Extent, Nanos, Time};
 
 /// Approximate drive time of a step.
-const STEP: Nanos = Nanos::from_millis(5_000);
+const STEP_TIME: Nanos = Nanos::from_millis(5_000);
 /// Most zones for which the gaps between zones are measured.
 const MOST_BORDERS: usize = 128;
 /// Most zones of a drive. More zones mean that there is no rule.
@@ -19,7 +19,7 @@ const MOST_ZONES: usize = 1_024;
 
 impl Extraction {
     pub(super) fn work(&mut self, bench: &mut Bench<'_>) -> Result<(), ExtractError> {
-        let until = bench.probe.now() + STEP;
+        let until = bench.probe.now() + STEP_TIME;
         let Some(spindle) = &self.spindle else {
             if self.capacity < 1 << 12 {
                 return Err(ExtractError::TooSmall {
@@ -83,11 +83,11 @@ impl Extraction {
             }
             Stage::Electronics => {
                 let profile = self.draft()?;
-                let ground = ground::Ground {
+                let drive = known_drive::KnownDrive {
                     layout: &Layout::new(&profile),
                     mechanics: &Mechanics::new(&profile),
                     turn: bench.turn(),
-                    processing: ground::Ground::processing(&profile.overhead),
+                    processing: known_drive::KnownDrive::processing(&profile.overhead),
                     scratch: self.scratch(),
                     unit: match &self.writes {
                         Some(writes) => writes.unit.max(1),
@@ -95,7 +95,7 @@ impl Extraction {
                     },
                 };
                 while bench.probe.now() < until {
-                    if !self.electronics.step(bench, &ground)? {
+                    if !self.electronics.step(bench, &drive)? {
                         self.suspect_what_was_odd(bench.unit());
                         self.stage = match self.remaps.has_work() {
                             true => Stage::Remaps,
@@ -122,7 +122,7 @@ impl Extraction {
     }
 
     fn walk(&mut self, bench: &mut Bench<'_>, until: Time) -> Result<(), ExtractError> {
-        let begin = until - STEP;
+        let begin = until - STEP_TIME;
         let mut done = false;
         while bench.probe.now() < until && !done {
             bench.give_up = Some(bench.probe.now() + patience::longest_step(self.patience));
@@ -160,7 +160,7 @@ impl Extraction {
             self.switch = target.switch(bench, 1_500_000.0)?;
         }
         let short = seeks::distances(target.cylinders);
-        let known = short.partition_point(|distance| *distance <= gaps::KNOWN);
+        let known = short.partition_point(|distance| *distance <= gaps::KNOWN_SEEK_CYLINDERS);
         while self.short < known {
             if bench.probe.now() >= until {
                 return Ok(());

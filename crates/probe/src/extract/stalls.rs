@@ -21,7 +21,7 @@ impl Stalls {
     /// Counts an answer. Returns true if it is one stall too many.
     pub(super) fn too_many(&mut self, took: Nanos) -> bool {
         self.of += 1;
-        if took < Obstacle::STALL {
+        if took < Obstacle::STALL_MIN {
             return false;
         }
         self.count += 1;

@@ -22,7 +22,7 @@ const LEAST_GROUP: u64 = 8;
 /// cylinder first (Wong: until about 2000).
 const LEAST_BY_SURFACE: u64 = 600;
 /// Difference of times, in nanoseconds, that counts as equal.
-const EQUAL: f64 = 120_000.0;
+const EQUAL_TIME_NS: f64 = 120_000.0;
 
 /// Finds the shape of a drive with known tracks.
 pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape, ExtractError> {
@@ -93,7 +93,7 @@ pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape,
         let Some(time) = ways.least(row, there)? else {
             continue;
         };
-        if best.is_none_or(|(least, _)| time < least + EQUAL) {
+        if best.is_none_or(|(least, _)| time < least + EQUAL_TIME_NS) {
             best = Some((best.map_or(time, |(least, _)| least.min(time)), heads));
         }
     }
@@ -111,7 +111,7 @@ pub(super) fn shape(bench: &mut Bench<'_>, zones: &[FoundZone]) -> Result<Shape,
 }
 
 fn is_longer(one: Option<f64>, other: Option<f64>) -> bool {
-    matches!((one, other), (Some(one), Some(other)) if one > other + EQUAL)
+    matches!((one, other), (Some(one), Some(other)) if one > other + EQUAL_TIME_NS)
 }
 
 /// Least times between tracks at a distance in tracks.

@@ -23,19 +23,19 @@ pub struct Transfer {
 }
 
 /// Sectors of the long reads from the buffer.
-pub(super) const MANY: u64 = 17;
+pub(super) const LONG_READ_SECTORS: u64 = 17;
 /// Fewest reads of each kind that must come from the buffer.
-pub(super) const LEAST: usize = 30;
+pub(super) const BUFFER_READS_MIN: usize = 30;
 /// Sectors of the reads from the medium. Reads that would take more than half a turn are skipped.
 const SIZES: [u64; 6] = [2, 3, 5, 8, 16, 32];
 /// Reads of each size, both in the first zone and in the last zone.
-const READS: usize = 9;
+const READS_PER_SIZE: usize = 9;
 /// Deviation of reads of several sizes, in nanoseconds, that needs no explanation. A tenth of a sector is allowed as well.
-const STEADY: f64 = 15e3;
+const EXPLAINED_NS: f64 = 15e3;
 /// Number of shares to try, and steps of the time until the bus is available.
-const PARTS: u32 = 16;
-const STEP: f64 = 5e3;
-const STEPS: u32 = 80;
+const SHARES_TRIED: u32 = 16;
+const BUS_STEP_NS: f64 = 5e3;
+const BUS_STEPS: u32 = 80;
 
 impl Transfer {
     /// Bus times of a profile.
@@ -70,7 +70,7 @@ pub(super) fn measure(bench: &mut Bench<'_>, hit_below: f64) -> Result<Transfer,
         for _ in 0..60 {
             let lba = bench
                 .random
-                .up_to(bench.capacity().saturating_sub(MANY + 1));
+                .up_to(bench.capacity().saturating_sub(LONG_READ_SECTORS + 1));
             bench.read(lba, count)?;
             let again = bench.read(lba, count)?;
             let time = (again.at - again.sent).as_nanos() as f64;
@@ -79,16 +79,16 @@ pub(super) fn measure(bench: &mut Bench<'_>, hit_below: f64) -> Result<Transfer,
                 times.push(time);
             }
         }
-        Ok(if times.len() < LEAST {
+        Ok(if times.len() < BUFFER_READS_MIN {
             None
         } else {
             median(&mut times)
         })
     };
-    let (Some(one), Some(many)) = (hits(1)?, hits(MANY)?) else {
+    let (Some(one), Some(many)) = (hits(1)?, hits(LONG_READ_SECTORS)?) else {
         return Ok(Transfer::default());
     };
-    let sector = ((many - one) / (MANY - 1) as f64).max(0.0);
+    let sector = ((many - one) / (LONG_READ_SECTORS - 1) as f64).max(0.0);
     Ok(Transfer {
         sector,
         hit: (one - sector).max(0.0),
@@ -130,15 +130,15 @@ pub(super) fn begins(
         seen.iter().map(off).fold(0.0, f64::max)
     };
     let slot = seen.iter().map(|of| of.slot).fold(f64::INFINITY, f64::min);
-    let enough = f64::max(STEADY, 0.1 * slot);
+    let enough = f64::max(EXPLAINED_NS, 0.1 * slot);
     if seen.is_empty() || worst(transfer) <= enough {
         return Ok(transfer);
     }
     // Parameters that do not show are zero. The time until the bus is available is therefore the outer loop.
-    for step in 0..=STEPS {
-        let tried = (0..=PARTS).map(|water| Transfer {
-            water: f64::from(water) / f64::from(PARTS),
-            reconnect: f64::from(step) * STEP,
+    for step in 0..=BUS_STEPS {
+        let tried = (0..=SHARES_TRIED).map(|water| Transfer {
+            water: f64::from(water) / f64::from(SHARES_TRIED),
+            reconnect: f64::from(step) * BUS_STEP_NS,
             ..transfer
         });
         let best = tried.min_by(|one, other| f64::total_cmp(&worst(*one), &worst(*other)));
@@ -160,7 +160,7 @@ fn sized(
     let turn = bench.turn();
     let mut times = Vec::new();
     let mut slot = 0.0;
-    for _ in 0..READS {
+    for _ in 0..READS_PER_SIZE {
         bench.keep_phase()?;
         let lba = zone.start.get() + bench.random.up_to(zone.len.get() - 1);
         let run = layout.run(Lba::new(lba));
@@ -184,8 +184,8 @@ fn sized(
     };
     let near = times
         .iter()
-        .filter(|time| (**time - later).abs() * turn < STEADY);
-    let agree = seen * 3 >= READS * 2 && near.count() * 3 >= seen * 2;
+        .filter(|time| (**time - later).abs() * turn < EXPLAINED_NS);
+    let agree = seen * 3 >= READS_PER_SIZE * 2 && near.count() * 3 >= seen * 2;
     Ok(agree.then_some(OfSize {
         count,
         slot,

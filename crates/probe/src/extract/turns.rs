@@ -1,7 +1,7 @@
 //! Angles as parts of a turn.
 
 /// Number of standard deviations from the median beyond which an answer is late.
-pub(super) const LATE: f64 = 4.0;
+pub(super) const LATE_DEVIATIONS: f64 = 4.0;
 
 /// Fractional part of a number of turns, 0 to less than 1.
 pub(super) fn part(turns: f64) -> f64 {
@@ -37,7 +37,7 @@ pub(super) fn mean(offs: &mut [f64], vary: f64) -> f64 {
     let middle = median(offs).unwrap_or(0.0);
     let close = offs
         .iter()
-        .filter(|off| (*off - middle).abs() <= LATE * vary);
+        .filter(|off| (*off - middle).abs() <= LATE_DEVIATIONS * vary);
     let (count, sum) = close.fold((0.0, 0.0), |(count, sum), off| (count + 1.0, sum + off));
     sum / f64::max(count, 1.0)
 }

@@ -9,12 +9,12 @@ use super::{Extraction, Stage};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     pub key: &'static str,
-    pub known: Known,
+    pub known: KeyState,
 }
 
 /// State of a key.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Known {
+pub enum KeyState {
     /// Learned, with this confidence, 0 to 1.
     Learned(f64),
     /// Learned, but not yet checked by reads outside the training set.
@@ -46,10 +46,10 @@ pub struct Verdict {
 }
 
 /// Fewest reads that make a share meaningful.
-const ENOUGH: u64 = 200;
+const READS_MIN: u64 = 200;
 /// Shares of reads within 300 us, below which a profile is wrong or rough.
-const WRONG: f64 = 0.5;
-const ROUGH: f64 = 0.9;
+const WRONG_SHARE: f64 = 0.5;
+const ROUGH_SHARE: f64 = 0.9;
 
 impl Held {
     /// Reads that came from the medium.
@@ -70,8 +70,8 @@ impl Verdict {
         self.findings
             .iter()
             .filter_map(|finding| match &finding.known {
-                Known::Learned(_) | Known::Unchecked => None,
-                Known::Not(why) => Some((finding.key, why.as_str())),
+                KeyState::Learned(_) | KeyState::Unchecked => None,
+                KeyState::Not(why) => Some((finding.key, why.as_str())),
             })
     }
 }
@@ -84,10 +84,10 @@ impl Extraction {
             let confidence = learned.iter().find(|(known, _)| known == key);
             let known = match confidence {
                 // A key without evidence is an assumption.
-                Some(&(_, confidence)) if confidence > 0.0 => Known::Learned(confidence),
-                _ if self.held.reads == 0 && self.has_whole(key) => Known::Unchecked,
-                _ if self.stage <= stage => Known::Not("not looked at yet".to_owned()),
-                _ => Known::Not(why.to_owned()),
+                Some(&(_, confidence)) if confidence > 0.0 => KeyState::Learned(confidence),
+                _ if self.held.reads == 0 && self.has_whole(key) => KeyState::Unchecked,
+                _ if self.stage <= stage => KeyState::Not("not looked at yet".to_owned()),
+                _ => KeyState::Not(why.to_owned()),
             };
             Finding { key, known }
         };
@@ -152,9 +152,9 @@ impl Extraction {
         }
         let [_, _, near] = self.held.shares();
         match near {
-            _ if self.held.compared() < ENOUGH => Worth::Unchecked,
-            near if near < WRONG => Worth::Wrong,
-            near if near < ROUGH => Worth::Rough,
+            _ if self.held.compared() < READS_MIN => Worth::Unchecked,
+            near if near < WRONG_SHARE => Worth::Wrong,
+            near if near < ROUGH_SHARE => Worth::Rough,
             _ => Worth::Predicts,
         }
     }
@@ -193,7 +193,7 @@ mod tests {
             .findings
             .iter()
             .find(|found| found.key == "layout.zones");
-        assert_eq!(zones.unwrap().known, Known::Unchecked);
+        assert_eq!(zones.unwrap().known, KeyState::Unchecked);
         let long = Nanos::from_secs(3_600);
         extraction.run(&mut probe, long).unwrap();
         let verdict = extraction.verdict();
@@ -209,7 +209,7 @@ mod tests {
         let section = |key: &str| key.split('.').next().and_then(of);
         for finding in &verdict.findings {
             let (_, mark) = of(finding.key).or_else(|| section(finding.key)).unwrap();
-            let is_learned = !matches!(finding.known, Known::Not(_));
+            let is_learned = !matches!(finding.known, KeyState::Not(_));
             assert_eq!(*mark != Trust::Assumed, is_learned, "{finding:?}");
         }
         // Reads alone give an upper bound.

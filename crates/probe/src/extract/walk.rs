@@ -10,7 +10,7 @@
 //!
 //! Rows that repeat make a rule ([`super::cycle`]), and the walk continues by this rule.
 
-use super::bench::{AHEAD, Bench, SLOTS};
+use super::bench::{Bench, READ_AHEAD_MAX, SLOTS};
 use super::cycle;
 use super::error::ExtractError;
 use super::turns::{near, part};
@@ -35,7 +35,7 @@ pub struct Walked {
     /// True if two consecutive reads on the same track make the drive read on before any other work.
     #[serde(default)]
     pub(super) stays: bool,
-    /// True if [`super::staying`] has determined `stays`.
+    /// True if [`super::prefetch_trap`] has determined `stays`.
     #[serde(default)]
     pub(super) asked: bool,
     /// Smallest difference in track length that shows, in sectors. 0 unless answer times vary and each sample is a single read.
@@ -57,9 +57,9 @@ const MOST_ROWS: usize = 512;
 /// Distances before a border, in sixteenths of a track, at which the old rule is checked again.
 const CHANCE_PARTS: [u64; 4] = [3, 8, 13, 23];
 /// Deviation, in sectors, below which there is neither a slip nor a turn.
-const LESS: f64 = 0.65;
+const UNTURNED_SECTORS: f64 = 0.65;
 /// Deviation, in sectors, below which a sample of several reads agrees with the prediction.
-const HALF: f64 = 0.5;
+const AGREEING_SECTORS: f64 = 0.5;
 /// Most samples of a sector whose samples all disagree; the last sample then counts.
 const MOST_LOOKS: usize = 6;
 
@@ -111,7 +111,7 @@ impl Walk<'_, '_> {
             }
         }
         if self.at.upto < capacity && self.bench.holds_many() {
-            self.go_on_apart()?;
+            self.step_on_separate_tracks()?;
         } else if self.at.upto < capacity {
             let good = self.at.upto - 1;
             let to = (good + self.at.step.max(1)).min(capacity - 1);
@@ -226,7 +226,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn holds(&mut self, lba: u64) -> Result<bool, ExtractError> {
+    /// Returns true if a sector is at the angle that the rows predict.
+    fn has_expected_angle(&mut self, lba: u64) -> Result<bool, ExtractError> {
         Ok(self.off(lba)?.abs() < self.tolerance_at(lba))
     }
 
@@ -242,7 +243,7 @@ impl Walk<'_, '_> {
             let beside = within / 4;
             let other = lba - 1 - beside - self.bench.random.up_to(within - beside - 1);
             let other = self.bench.fresh(other, lba - within);
-            if !self.holds(other)? {
+            if !self.has_expected_angle(other)? {
                 return Ok(false);
             }
         }
@@ -295,7 +296,7 @@ impl Walk<'_, '_> {
                 if middle == low {
                     break;
                 }
-                if self.holds(middle)? {
+                if self.has_expected_angle(middle)? {
                     low = middle;
                     break;
                 }
@@ -312,7 +313,7 @@ impl Walk<'_, '_> {
             // Within half a sector the deviation can be neither a slip nor a turn. Addresses between these two would be no clearer.
             self.bench.look_closely(bad)?;
             let off = self.off(bad)?;
-            if off.abs() < HALF / self.zone().row_of(bad).slots as f64 {
+            if off.abs() < AGREEING_SECTORS / self.zone().row_of(bad).slots as f64 {
                 self.refine(bad, off);
                 self.at.upto = bad + 1;
                 return Ok(());
@@ -324,7 +325,10 @@ impl Walk<'_, '_> {
         // An inexact skew moves both addresses by the same part of a sector. Behind a border only `high` may be that close, by chance.
         let off = self.off(high)?;
         let slots = self.zone().row_of(high).slots;
-        let less = f64::max(LESS / slots as f64, 1.5 * self.tolerance_at(high));
+        let less = f64::max(
+            UNTURNED_SECTORS / slots as f64,
+            1.5 * self.tolerance_at(high),
+        );
         if off.abs() < less && near(off - self.off(low)?).abs() < less / 2.0 {
             self.refine(high, off);
             self.at.upto = high + 1;
@@ -358,7 +362,7 @@ impl Walk<'_, '_> {
         for part in CHANCE_PARTS {
             let back = data * part / 16;
             match low.checked_sub(back).filter(|before| *before > good) {
-                Some(before) if !self.holds(before)? => return Ok(Some(before)),
+                Some(before) if !self.has_expected_angle(before)? => return Ok(Some(before)),
                 _ => {}
             }
         }
@@ -446,8 +450,8 @@ impl Walk<'_, '_> {
             }
             // The samples stay close to `high`, because a scratch crosses more than one track.
             if left > 16 {
-                let near = match left / 4 > AHEAD {
-                    true => AHEAD + 1,
+                let near = match left / 4 > READ_AHEAD_MAX {
+                    true => READ_AHEAD_MAX + 1,
                     false => left / 8,
                 };
                 tries.extend([high + 2 * near, high + near]);
@@ -473,7 +477,7 @@ impl Walk<'_, '_> {
     fn goes_straight_on(&mut self, behind: u64, next: u64) -> Result<bool, ExtractError> {
         let has_areas = |zone: &FoundZone| zone.area(zone.end - 1).is_some();
         let may_be_cut = self.zone().cycle == 0 && self.at.zones.iter().any(has_areas);
-        if !may_be_cut || next >= self.bench.capacity() || self.holds(next)? {
+        if !may_be_cut || next >= self.bench.capacity() || self.has_expected_angle(next)? {
             return Ok(false);
         }
         let slots = self.zone().row_of(behind).slots;
@@ -521,7 +525,7 @@ impl Walk<'_, '_> {
             self.row(begin)?;
             return Ok(true);
         }
-        if first - 1 > low && !self.holds(first - 1)? {
+        if first - 1 > low && !self.has_expected_angle(first - 1)? {
             return Ok(false);
         }
         self.break_at(first);
@@ -533,7 +537,7 @@ impl Walk<'_, '_> {
         self.begin(begun, first, spot.zero + off);
         let holds = self.all_hold(&[first + row.data - 1, first + row.data / 3, first])?;
         if holds {
-            self.begun(first + row.data);
+            self.note_row(first + row.data);
         } else {
             *self.at = before;
         }
@@ -567,7 +571,7 @@ impl Walk<'_, '_> {
     }
 
     /// Records that a new row holds up to an address, and adopts a rule if the row completes a repetition.
-    pub(super) fn begun(&mut self, upto: u64) {
+    pub(super) fn note_row(&mut self, upto: u64) {
         let habit = self.at.habit;
         let bench = &*self.bench;
         let zone = self.at.zones.last_mut().expect("begun");
@@ -587,7 +591,7 @@ impl Walk<'_, '_> {
     fn all_hold(&mut self, addresses: &[u64]) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         for lba in addresses {
-            if *lba < capacity && !self.holds(*lba)? {
+            if *lba < capacity && !self.has_expected_angle(*lba)? {
                 return Ok(false);
             }
         }

@@ -9,7 +9,7 @@ use super::zone::FoundZone;
 use headtime_disk::profile::{Skew, Zone};
 
 /// Difference of equal angles, in sectors, at most.
-const SAME: f64 = 0.3;
+const EQUAL_ANGLE_SECTORS: f64 = 0.3;
 /// Difference of equal angles, in sectors, at most, on tracks of thousands of sectors.
 const SAME_OF_MANY: f64 = 0.45;
 /// Most slips before a track that rotate the track.
@@ -206,7 +206,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
         (Spared::CylinderFront, _) => short > 0,
         (Spared::ZoneEnd, [(_, angle, _), (1, next, _), ..]) => {
             let turned = near(next - angle - track_skew) * slots as f64;
-            short > 0 && (turned + short as f64).abs() < SAME
+            short > 0 && (turned + short as f64).abs() < EQUAL_ANGLE_SECTORS
         }
         _ => false,
     };
@@ -232,7 +232,9 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
             // The last tracks of a range may consist of spares only.
             let each = u64::from(range) * heads;
             let end = track.next_multiple_of(each);
-            let is_at = |track| near(strip.angle - expected(track)).abs() * (slots as f64) < SAME;
+            let is_at = |track| {
+                near(strip.angle - expected(track)).abs() * (slots as f64) < EQUAL_ANGLE_SECTORS
+            };
             let is_short = end - track < heads && !is_at(track) && is_at(end);
             let next = if is_short { end } else { track };
             if next > 0 && next % each == 0 && track > missing {
@@ -251,7 +253,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
             shape.spared,
             Spared::TrackEnd | Spared::CylinderEnd | Spared::CylinderFront
         );
-        let fits = (off - more).abs() < SAME
+        let fits = (off - more).abs() < EQUAL_ANGLE_SECTORS
             && (more == 0.0 || turns && (0.0..MOST_TURNED).contains(&more));
         if track > missing && !fits {
             break;
@@ -261,7 +263,7 @@ fn by_cylinder(taken: &mut Taken<'_>, shape: Shape) -> (Zone, u64) {
             turned += more as u64;
         }
         // A new zone may, by chance, start as a continuation of the old zone. Each cylinder is therefore checked separately.
-        let tracks = match near(step - track_skew).abs() * (slots as f64) < SAME {
+        let tracks = match near(step - track_skew).abs() * (slots as f64) < EQUAL_ANGLE_SECTORS {
             true => strip.row.tracks,
             false => strip.row.tracks.min(heads - track % heads),
         };

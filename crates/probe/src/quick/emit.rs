@@ -19,7 +19,8 @@ fn at_a_time(depth: u16) -> String {
 }
 
 impl Quick {
-    fn told(&self) -> Option<Emitted<'_>> {
+    /// Returns the results that other programs' settings need; `None` if one is missing.
+    fn emitted(&self) -> Option<Emitted<'_>> {
         let [fastest, slowest] = self.fastest_and_slowest()?;
         Some(Emitted {
             deepest: self.deepest()?,
@@ -33,8 +34,8 @@ impl Quick {
     ///
     /// Ceph takes the first for random writes of 4 KiB in a second, and the second for bytes a second.
     pub fn to_ceph(&self) -> Option<String> {
-        let told = self.told()?;
-        let (iops, depth) = (told.deepest.iops, at_a_time(told.deepest.depth));
+        let emitted = self.emitted()?;
+        let (iops, depth) = (emitted.deepest.iops, at_a_time(emitted.deepest.depth));
         let mb = |rate: f64| rate / 1e6;
         Some(format!(
             "# {}, by headtime {}\n\
@@ -48,18 +49,18 @@ impl Quick {
              osd_mclock_max_sequential_bandwidth_hdd = {:.0}\n",
             self.drive,
             env!("CARGO_PKG_VERSION"),
-            mb(told.fastest),
-            mb(told.slowest),
-            told.fastest,
+            mb(emitted.fastest),
+            mb(emitted.slowest),
+            emitted.fastest,
         ))
     }
 
     /// A line for the kernel's `io.cost.model`, and remarks about the line, since the kernel takes no comments. `device` is the block
     /// device's `MAJ:MIN`. `None` if the necessary results are missing.
     pub fn to_iocost(&self, device: &str) -> Option<(String, Vec<String>)> {
-        let told = self.told()?;
-        let (bps, random, small) = (told.fastest, told.deepest.iops, told.small);
-        let depth = at_a_time(told.deepest.depth);
+        let emitted = self.emitted()?;
+        let (bps, random, small) = (emitted.fastest, emitted.deepest.iops, emitted.small);
+        let depth = at_a_time(emitted.deepest.depth);
         let line = format!(
             "{device} ctrl=user model=linear \
              rbps={bps:.0} rseqiops={small:.0} rrandiops={random:.0} \
@@ -69,7 +70,7 @@ impl Quick {
             format!(
                 "measured: rbps (sequential reads where the disk is fastest; {:.1} MB/s where it is slowest), \
                  rseqiops and rrandiops (reads of 4 KiB, {depth})",
-                told.slowest / 1e6
+                emitted.slowest / 1e6
             ),
             "predicted: wbps, wseqiops and wrandiops, writes being taken to cost what reads do"
                 .to_owned(),

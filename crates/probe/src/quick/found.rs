@@ -46,7 +46,7 @@ pub enum Obstacle {
     #[error(
         "{count} of {reads} reads took over {} each, the longest {longest}: the disk does something of \
          its own in between, as shingled (SMR) disks do, or retries sectors that it can hardly read",
-        Obstacle::STALL
+        Obstacle::STALL_MIN
     )]
     Stalls {
         count: u64,
@@ -67,7 +67,7 @@ pub enum Obstacle {
 
 impl Obstacle {
     /// Shortest time of a stalled read, alone in the drive.
-    pub const STALL: Nanos = Nanos::from_millis(250);
+    pub const STALL_MIN: Nanos = Nanos::from_millis(250);
 }
 
 impl From<ProbeError> for Obstacle {

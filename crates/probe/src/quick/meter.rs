@@ -103,7 +103,7 @@ impl Layer for Meter<'_> {
         let took = answer.at - answer.sent;
         if self.is_alone && self.in_drive == 0 {
             self.alone += 1;
-            if took >= Obstacle::STALL {
+            if took >= Obstacle::STALL_MIN {
                 self.stalls += 1;
                 self.longest = self.longest.max(took);
             }

@@ -3,7 +3,7 @@
 use super::found::{Obstacle, READ_BYTES, Rotation};
 use super::meter::Meter;
 use crate::Probe;
-use crate::period::{COHERENT, SLOWEST, period};
+use crate::period::{COHERENCE_MIN, TURN_NS_MAX, period};
 use crate::random::Random;
 use headtime_units::{Extent, Nanos};
 
@@ -24,7 +24,7 @@ const PAUSE_MAX: u64 = 12_000_000;
 const GAPS_MIN: usize = 32;
 
 /// Least deviation from the expected angle, in turns, of reads that do not count.
-const ASTRAY: f64 = 0.1;
+const ASTRAY_TURNS: f64 = 0.1;
 
 /// Divisor: a later read of a place is a hit if it takes less than this part of the median first read.
 const HIT_PART: u64 = 8;
@@ -34,7 +34,7 @@ const HITS_MAX: f64 = 0.3;
 
 /// Excess over the shortest read after the same movement, in turns, that makes a read late. A disk without other load is at most a missed
 /// settle late.
-const LATE: f64 = 1.2;
+const LATE_TURNS: f64 = 1.2;
 /// Share of late reads that a disk without other load may have.
 const LATE_MAX: f64 = 0.08;
 
@@ -169,8 +169,8 @@ fn judge(places: &[Place], meter: &mut Meter<'_>) -> Result<Rotation, Obstacle> 
             took: meter.elapsed(),
         });
     }
-    let found = period(&mut gaps).filter(|found| found.coherence > COHERENT);
-    let turn = found.map_or(SLOWEST, |found| found.turn);
+    let found = period(&mut gaps).filter(|found| found.coherence > COHERENCE_MIN);
+    let turn = found.map_or(TURN_NS_MAX, |found| found.turn);
     let late = share_of_late(places, below, turn);
     if late > LATE_MAX {
         return Err(Obstacle::Loaded {
@@ -202,7 +202,7 @@ fn share_of_late(places: &[Place], below: u64, turn: f64) -> f64 {
         };
         let least = times().min().unwrap_or(0) as f64;
         late += times()
-            .filter(|&time| time as f64 - least > LATE * turn)
+            .filter(|&time| time as f64 - least > LATE_TURNS * turn)
             .count();
         all += times().count();
     }
@@ -233,7 +233,7 @@ fn measure(read: &[Vec<u64>], turn: f64) -> Rotation {
             turns - libm::round(turns)
         };
         let near = |from: u64| {
-            let near = move |time: &&u64| off(from, **time).abs() < ASTRAY;
+            let near = move |time: &&u64| off(from, **time).abs() < ASTRAY_TURNS;
             times.iter().filter(near)
         };
         let from = times.iter().max_by_key(|from| near(**from).count());

@@ -12,15 +12,15 @@ const CHUNK_BYTES: u64 = 128 << 10;
 /// Reads of a stream in the drive at a time: the drive already has the next read when a read ends.
 const CHUNKS_DEPTH: u16 = 2;
 /// Time to measure a stream: two dozen turns.
-const STREAM: Nanos = Nanos::from_millis(200);
+const STREAM_TIME: Nanos = Nanos::from_millis(200);
 const CHUNKS_MIN: u64 = 16;
 
 /// Number of places at first, and the most places.
-const PLACES: u64 = 16;
+const PLACES_FIRST: u64 = 16;
 const PLACES_MAX: usize = 128;
 
 /// Relative difference below which neighbours count as the same zone.
-const ALIKE: f64 = 0.01;
+const ZONE_RATE_DIFFERENCE: f64 = 0.01;
 
 /// Fewest answers at full depth for a rate.
 const ANSWERS_MIN: u64 = 16;
@@ -37,10 +37,11 @@ pub(super) fn rates(
     let capacity = meter.capacity().get();
     let chunk = CHUNK_BYTES.div_ceil(u64::from(meter.sector_bytes()));
     // Each stream starts far enough from the end and from the next stream.
-    let span = capacity / (2 * PLACES);
+    let span = capacity / (2 * PLACES_FIRST);
     let chunk = chunk.min(span / 16).max(1);
-    for place in 0..=PLACES {
-        let start = (u128::from(capacity - span) * u128::from(place) / u128::from(PLACES)) as u64;
+    for place in 0..=PLACES_FIRST {
+        let start =
+            (u128::from(capacity - span) * u128::from(place) / u128::from(PLACES_FIRST)) as u64;
         rates.push(stream(meter, start, chunk, span)?);
         meter.check_stalls()?;
     }
@@ -53,7 +54,7 @@ pub(super) fn rates(
         let widest = rates
             .windows(2)
             .enumerate()
-            .filter(|(_, pair)| far(pair) && apart(pair) > ALIKE)
+            .filter(|(_, pair)| far(pair) && apart(pair) > ZONE_RATE_DIFFERENCE)
             .max_by(|one, other| apart(one.1).total_cmp(&apart(other.1)));
         let Some((before, pair)) = widest else { break };
         let middle = u64::midpoint(pair[0].place.get(), pair[1].place.get());
@@ -69,7 +70,7 @@ fn stream(meter: &mut Meter<'_>, start: u64, chunk: u64, span: u64) -> Result<Ra
     let behind = (start + span).min(meter.capacity().get());
     let depth = CHUNKS_DEPTH.min(meter.depth());
     let mut next = start;
-    let flow = run(meter, depth, chunk, STREAM, CHUNKS_MIN, |_| {
+    let flow = run(meter, depth, chunk, STREAM_TIME, CHUNKS_MIN, |_| {
         let at = next;
         next += chunk;
         (next <= behind).then_some(at)

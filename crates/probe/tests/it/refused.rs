@@ -2,7 +2,7 @@
 
 use super::between::{Between, Meddled};
 use headtime_disk::profile::by_name;
-use headtime_probe::extract::{ExtractError, Extraction, Stage, TRIES};
+use headtime_probe::extract::{ExtractError, Extraction, STEP_TRIES, Stage};
 use headtime_probe::{Answer, Modelled, Probe, ProbeError};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
@@ -236,7 +236,7 @@ fn a_step_that_fails_however_it_draws_its_places_is_given_up() {
     let failures = Rc::new(Cell::new(0));
     let count = Rc::clone(&failures);
     let mut failing = Between::new("hp-c2247a", move |read| match read {
-        2_000.. if count.get() < TRIES => {
+        2_000.. if count.get() < STEP_TRIES => {
             count.set(count.get() + 1);
             Meddled::Fails
         }
@@ -250,7 +250,7 @@ fn a_step_that_fails_however_it_draws_its_places_is_given_up() {
         }
     };
     assert!(matches!(error, ExtractError::Failed(_)), "{error}");
-    assert_eq!(failures.get(), TRIES);
+    assert_eq!(failures.get(), STEP_TRIES);
     // A later start goes on with the results so far.
     assert!(!extraction.walked.zones.is_empty());
     while extraction.stage() != Stage::Done {

@@ -53,7 +53,7 @@ impl Branch {
 }
 
 /// A gain has to exceed another one by this part, so that rounding does not decide between equals.
-const CLEARLY: f64 = 1.0 + 1e-12;
+const GAIN_RATIO_MIN: f64 = 1.0 + 1e-12;
 
 /// Least gain of a split, as part of the squared differences of the node.
 const LEAST_GAIN: f64 = 1e-9;
@@ -152,7 +152,7 @@ impl Growth<'_> {
         let target = |member: u32| self.y[member as usize] - mean;
         let total: f64 = order.iter().map(|member| target(*member)).sum();
         let parent = total * total / order.len() as f64;
-        let mut least = best.map_or(sse * LEAST_GAIN, |best| best.gain * CLEARLY);
+        let mut least = best.map_or(sse * LEAST_GAIN, |best| best.gain * GAIN_RATIO_MIN);
         let mut sum = 0.0;
         for (before, pair) in (1..).zip(order.windows(2)) {
             sum += target(pair[0]);
@@ -170,7 +170,7 @@ impl Growth<'_> {
                     threshold: if middle < high { middle } else { low },
                     gain,
                 });
-                least = gain * CLEARLY;
+                least = gain * GAIN_RATIO_MIN;
             }
         }
     }

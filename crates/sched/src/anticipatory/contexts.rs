@@ -8,10 +8,10 @@ use alloc::vec::Vec;
 use headtime_units::{Lba, Sectors};
 
 /// The weight of a sample.
-const ONE: u64 = 256;
+const SAMPLE_WEIGHT: u64 = 256;
 
 /// Number of processes that are remembered. Above this number, quiet processes are forgotten.
-const REMEMBERED: usize = 4_096;
+const PROCESSES_MAX: usize = 4_096;
 
 /// No slot: the end of a list.
 const NIL: u32 = u32::MAX;
@@ -34,7 +34,7 @@ impl Average {
     /// high.
     fn think(&mut self, ticks: u64) {
         self.add(ticks);
-        self.mean = self.total.saturating_add(ONE / 2) / self.samples;
+        self.mean = self.total.saturating_add(SAMPLE_WEIGHT / 2) / self.samples;
     }
 
     /// Adds a distance in sectors. The distance is capped at a little more than four times the mean.
@@ -48,14 +48,14 @@ impl Average {
     }
 
     fn add(&mut self, sample: u64) {
-        self.samples = (7 * self.samples + ONE) / 8;
+        self.samples = (7 * self.samples + SAMPLE_WEIGHT) / 8;
         self.total = decayed(self.total, sample);
     }
 }
 
 fn decayed(total: u64, sample: u64) -> u64 {
     let gathered = total.saturating_mul(7);
-    gathered.saturating_add(sample.saturating_mul(ONE)) / 8
+    gathered.saturating_add(sample.saturating_mul(SAMPLE_WEIGHT)) / 8
 }
 
 /// Expectation for a process without samples: the mean of the second requests of earlier processes.
@@ -68,12 +68,12 @@ pub(super) struct Newcomers {
 impl Newcomers {
     /// Expected think time, in ticks.
     pub fn think(&self) -> u64 {
-        self.think / ONE
+        self.think / SAMPLE_WEIGHT
     }
 
     /// Expected seek distance, in sectors.
     pub fn seek(&self) -> u64 {
-        self.seek / ONE
+        self.seek / SAMPLE_WEIGHT
     }
 }
 
@@ -125,7 +125,7 @@ impl Context {
 
 /// The processes, by number.
 ///
-/// Above [`REMEMBERED`] processes, a new process takes the place of the process that has been quiet
+/// Above [`PROCESSES_MAX`] processes, a new process takes the place of the process that has been quiet
 /// for longest. If a forgotten process comes back, it counts as new.
 #[derive(Clone, Debug)]
 pub(super) struct Contexts {
@@ -262,7 +262,7 @@ impl Contexts {
 
     /// Returns the process to forget if the limit is reached and such a process exists.
     fn longest_quiet(&self, kept: Option<ContextId>) -> Option<u32> {
-        if self.slots.len() < REMEMBERED {
+        if self.slots.len() < PROCESSES_MAX {
             return None;
         }
         let mut slot = self.quiet_first;
@@ -438,7 +438,7 @@ mod tests {
     #[test]
     fn the_longest_quiet_are_forgotten_above_the_limit() {
         let mut contexts = Contexts::new(4);
-        let processes = REMEMBERED as u32;
+        let processes = PROCESSES_MAX as u32;
         let busy = read(0, 0);
         contexts.insert(NOW, &busy, None);
         for process in 1..processes {
@@ -451,7 +451,7 @@ mod tests {
         for process in processes..processes + 10 {
             contexts.insert(NOW, &read(process, 0), Some(kept));
         }
-        assert_eq!(contexts.slots.len(), REMEMBERED);
+        assert_eq!(contexts.slots.len(), PROCESSES_MAX);
         let known: Vec<u32> = (0..20)
             .filter(|process| contexts.search(*process).is_ok())
             .collect();
@@ -465,7 +465,7 @@ mod tests {
         for process in 0..processes + 10 {
             contexts.insert(NOW, &read(process, 0), None);
         }
-        assert_eq!(contexts.slots.len(), REMEMBERED + 10);
+        assert_eq!(contexts.slots.len(), PROCESSES_MAX + 10);
     }
 
     #[test]

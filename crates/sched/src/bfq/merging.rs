@@ -6,23 +6,23 @@ use super::raising::BURST_GAP;
 use crate::level::Level;
 use headtime_units::{Lba, Nanos, Time};
 
-/// Largest distance in sectors at which two requests are close.
-const CLOSE: u64 = 8_192;
+/// Largest distance in sectors at which two requests are close (`BFQQ_CLOSE_THR`).
+const CLOSE_SECTORS: u64 = 8_192;
 
-/// Time from the first hand-out of a busy queue in which the queue may merge.
-const EARLY: Nanos = Nanos::from_millis(100);
+/// Time from the first hand-out of a busy queue in which the queue may merge (`bfq_merge_time_limit`).
+const EARLY_MERGE_WITHIN: Nanos = Nanos::from_millis(100);
 
-/// Age at which a queue may merge for good.
-const LATE: Nanos = Nanos::from_millis(600);
+/// Age at which a queue may merge for good (`bfq_late_stable_merging`).
+const LATE_MERGE_AGE: Nanos = Nanos::from_millis(600);
 
-/// Time for which a new queue is the elder of later queues.
-const ELDER: Nanos = Nanos::from_millis(600);
+/// Time for which a new queue is the elder of later queues (`bfq_activation_stable_merging`).
+const ELDER_FOR: Nanos = Nanos::from_millis(600);
 
 impl Bfq {
     /// Notes a new queue. A queue that comes shortly after its elder, and has the same level, may merge into the elder.
     pub(super) fn note_elder(&mut self, now: Time, id: BfqQueueId) {
         let is_elder = |(elder, created): &Name| {
-            since(now, *created) <= ELDER && self.queues[*elder].level == self.queues[id].level
+            since(now, *created) <= ELDER_FOR && self.queues[*elder].level == self.queues[id].level
         };
         match self.elder.filter(is_elder) {
             Some(name) if since(now, name.1) <= BURST_GAP => self.queues[id].elder = Some(name),
@@ -41,7 +41,7 @@ impl Bfq {
         start: Lba,
     ) -> Option<BfqQueueId> {
         let queue = &mut self.queues[id];
-        let is_old = |at: Time| since(now, at) > LATE;
+        let is_old = |at: Time| since(now, at) > LATE_MERGE_AGE;
         if id == own
             && queue.is_known
             && is_old(queue.created)
@@ -70,7 +70,7 @@ impl Bfq {
         let waiting = waiting.min_by_key(|(lba, _)| lba.distance(start));
         let in_service = self.slot.map(|slot| (slot.last, slot.queue));
         let both = in_service.into_iter().chain(waiting);
-        let mut close = both.filter(|(lba, _)| lba.distance(start).get() <= CLOSE);
+        let mut close = both.filter(|(lba, _)| lba.distance(start).get() <= CLOSE_SECTORS);
         let (_, other) = close.find(|(_, other)| self.may_share(now, id, *other))?;
         let into = self.queues.target(other);
         (into != id).then_some(into)
@@ -92,7 +92,7 @@ impl Bfq {
     /// Returns true if a queue has been served for too long to merge.
     fn is_late(&self, now: Time, id: BfqQueueId) -> bool {
         let first = self.queues[id].first_io;
-        first.is_some_and(|first| since(now, first) > EARLY)
+        first.is_some_and(|first| since(now, first) > EARLY_MERGE_WITHIN)
     }
 
     /// Merges a queue into another. Requests that are queued stay where they are.

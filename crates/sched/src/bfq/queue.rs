@@ -13,18 +13,18 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 /// Number of queues that are remembered. Above this number, only queues in use are remembered.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 
-/// Distance in sectors above which a request is a seek.
-const SEEK: u64 = 800;
+/// Distance in sectors above which a request is a seek (`BFQQ_SEEK_THR`).
+const SEEK_SECTORS: u64 = 800;
 
-/// Number of seeks among the last 32 requests above which a queue is seeky.
+/// Number of seeks among the last 32 requests above which a queue is seeky (`BFQQ_SEEKY`).
 const SEEKS_MAX: u32 = 19;
 
 /// Length of the window in which pauses count.
-const WINDOW: Nanos = Nanos::from_millis(200);
+const PAUSE_WINDOW: Nanos = Nanos::from_millis(200);
 
 /// Returns true if a request is a seek behind a request that ended at `last`.
 pub(super) fn is_seek(last: Option<Lba>, extent: Extent) -> bool {
-    last.is_some_and(|last| last.distance(extent.start).get() > SEEK)
+    last.is_some_and(|last| last.distance(extent.start).get() > SEEK_SECTORS)
 }
 
 /// Statistics of a queue.
@@ -155,7 +155,7 @@ impl BfqQueue {
         }
         let length = since(now, history.window_begin);
         history.pauses = self.is_known && history.paused.saturating_mul(5) > length;
-        if length > WINDOW {
+        if length > PAUSE_WINDOW {
             let half = |span: Nanos| Nanos::from_nanos(span.as_nanos() / 2);
             history.window_begin = now.saturating_sub(half(length));
             history.paused = half(history.paused);

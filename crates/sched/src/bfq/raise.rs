@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use headtime_units::Time;
 
 /// Factor of the weight of a raised queue.
-const RAISED: u64 = 30;
+const RAISED_FACTOR: u64 = 30;
 
 /// Weight raising of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) struct Raise {
 impl Raise {
     /// Factor of the weight.
     pub fn factor(self) -> u64 {
-        if self.is_on { RAISED } else { 1 }
+        if self.is_on { RAISED_FACTOR } else { 1 }
     }
 }
 

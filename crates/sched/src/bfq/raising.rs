@@ -10,7 +10,7 @@ use headtime_units::{Nanos, Time};
 const SERVED_MAX: u64 = 120_000;
 
 /// Time without requests after which a queue counts as interactive.
-pub(super) const QUIET: Nanos = Nanos::from_secs(2);
+pub(super) const INTERACTIVE_QUIET: Nanos = Nanos::from_secs(2);
 
 /// Time without requests after which a queue no longer belongs to its burst.
 const QUIET_AFTER_BURST: Nanos = Nanos::from_secs(10);
@@ -55,10 +55,12 @@ impl Bfq {
         let quiet = queue.quiet_since.map(|quiet| since(now, quiet));
         let quiet_for = |least| queue.in_drive == 0 && quiet.is_none_or(|quiet| quiet > least);
         let in_burst = queue.in_large_burst;
-        let interactive = quiet_for(QUIET) && !in_burst && queue.level != Level::Idle;
+        let interactive = quiet_for(INTERACTIVE_QUIET) && !in_burst && queue.level != Level::Idle;
         queue.in_large_burst &= !queue.is_known || !quiet_for(QUIET_AFTER_BURST);
         queue.is_known = true;
-        let just_split = queue.split_at.is_some_and(|at| since(now, at) <= QUIET);
+        let just_split = queue
+            .split_at
+            .is_some_and(|at| since(now, at) <= INTERACTIVE_QUIET);
         if !self.config.low_latency || just_split {
             return;
         }

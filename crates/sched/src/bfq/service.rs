@@ -10,13 +10,13 @@ use headtime_units::{Nanos, Time};
 const SLOTS_UNTIL_RATE: u64 = 11;
 
 /// Shortest slot that is measured by time.
-const MEASURABLE: Nanos = Nanos::from_millis(1);
+const MEASURED_SLOT_MIN: Nanos = Nanos::from_millis(1);
 
 /// Time that a shorter slot counts: a seek.
 const ONE_SEEK: Nanos = Nanos::from_millis(8);
 
 /// Length above which a slot is slow if it served less than half of the largest budget.
-const LONG: Nanos = Nanos::from_millis(20);
+const SLOW_SLOT: Nanos = Nanos::from_millis(20);
 
 /// Longest wait for a seeky queue.
 const SEEKY_IDLE: Nanos = Nanos::from_millis(2);
@@ -68,7 +68,7 @@ impl Bfq {
         let queue = &self.queues[id];
         let busy = self.busy_queues();
         let others_press = self.raised_busy < busy
-            || self.drive.holds() >= queue.in_drive.saturating_add(MANY_OTHERS);
+            || self.drive.requests() >= queue.in_drive.saturating_add(MANY_OTHERS);
         queue.merged_into.is_none()
             && (queue.raise.is_on && others_press || self.is_asymmetric(id) || busy == 1)
     }
@@ -200,7 +200,7 @@ impl Bfq {
         let max = self.max_budget();
         let queue = &mut self.queues[id];
         let share = &mut queue.share;
-        let long = length > LONG;
+        let long = length > SLOW_SLOT;
         let slow = long && share.served < max / 2 || !long && queue.history.is_seeky();
         if (!slow || queue.process.is_none())
             && (end != End::Timeout || share.left() < share.budget / 3)
@@ -208,7 +208,7 @@ impl Bfq {
             return;
         }
         let longest = self.config.timeout_sync;
-        let short = length < MEASURABLE;
+        let short = length < MEASURED_SLOT_MIN;
         let counted = if short { ONE_SEEK } else { length }.min(longest);
         let counted = u128::from(counted.as_nanos());
         let sectors = u128::from(max) * counted / u128::from(longest.as_nanos());

@@ -12,7 +12,7 @@ use headtime_units::{Extent, Lba};
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 
 /// A distance above this number of sectors is a seek.
-pub(super) const SEEKY: u64 = 8_192;
+pub(super) const SEEK_SECTORS: u64 = 8_192;
 
 /// Names a process among those remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl CfqContext {
 
     /// Returns true if the process seeks, even by few samples.
     pub fn is_seeky(&self) -> bool {
-        self.seek.mean > SEEKY
+        self.seek.mean > SEEK_SECTORS
     }
 
     /// Returns true if the process seeks, by a valid mean.
@@ -99,7 +99,7 @@ impl CfqContext {
         if self.seek.is_valid() {
             self.seek.mean
         } else {
-            SEEKY
+            SEEK_SECTORS
         }
     }
 }
@@ -266,7 +266,7 @@ mod tests {
         context.arrives(Jiffies::new(0), Extent::at(1 << 40, 8), 4);
         assert_eq!(context.seek.mean, (2_097_152 * 256 / 8 + 30) / 60);
         assert!(context.is_seeky() && !context.is_surely_seeky());
-        assert_eq!(context.close_by(), SEEKY);
+        assert_eq!(context.close_by(), SEEK_SECTORS);
     }
 
     #[test]

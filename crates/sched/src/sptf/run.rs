@@ -5,7 +5,7 @@ use headtime_units::{Lba, Sectors};
 
 /// Requests and sectors at which a run ends, if both are reached. 2,048 sectors of 512 bytes are 1 MiB, about a track of 2010. A quarter
 /// and four times of each change the throughput of 110 drawn mixes by at most 1 %. Without an end, random clients beside lose 13 %.
-const LONGEST: (u32, Sectors) = (4, Sectors::new(2_048));
+const RUN_MAX: (u32, Sectors) = (4, Sectors::new(2_048));
 
 /// The requests that were handed out last.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +21,7 @@ impl Run {
     /// Returns the start and the operation of a request that would continue the run. The head may be elsewhere, as the arm does not move for
     /// requests that the buffer serves.
     pub fn goes_on(&self) -> Option<(Lba, Op)> {
-        let (requests, sectors) = LONGEST;
+        let (requests, sectors) = RUN_MAX;
         let is_short = self.requests < requests || self.sectors < sectors;
         let op = self.op.filter(|_| is_short)?;
         Some((self.end, op))

@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use headtime_units::{Lba, Nanos, Time};
 
 /// Time for which the disk is held at a stretch if the end is an event rather than a time.
-pub(crate) const FAR: Nanos = Nanos::from_secs(1);
+pub(crate) const HELD_AT_A_STRETCH: Nanos = Nanos::from_secs(1);
 
 /// Prediction of requests to come: decides if the disk should wait, and which new request the disk should have waited
 /// for.

@@ -86,7 +86,7 @@ impl StreamRule {
         pending.map_or(self.near, |to| self.service(from, to))
     }
 
-    /// Returns true if a later request can be nearer than a request of this service time.
+    /// Returns true if a request of the stream can have a service time below `limit`. Otherwise waiting for the stream cannot pay.
     pub fn leaves_room(&self, limit: Nanos) -> bool {
         limit > self.least
     }

@@ -1,13 +1,13 @@
 //! The service of one choice in a span of time.
 
-/// Least completions of a turn, unless the turn lasts [`LONGEST`] times its length.
-const COMPLETIONS: u32 = 16;
+/// Least completions of a turn, unless the turn lasts [`TURN_LENGTHS_MAX`] times its length.
+const COMPLETIONS_MIN: u32 = 16;
 /// Longest turn, in turns.
-pub const LONGEST: u64 = 4;
+pub const TURN_LENGTHS_MAX: u64 = 4;
 /// Throughput of the choice in force, in parts.
-pub const ONE: u64 = 1 << 10;
+pub const THROUGHPUT_IN_FORCE: u64 = 1 << 10;
 /// Most that a trial can show, so that later trials can still correct it.
-pub const MOST: u64 = 8 * ONE;
+pub const THROUGHPUT_MAX: u64 = 8 * THROUGHPUT_IN_FORCE;
 
 /// Sectors and completions of one kind of requests, and the time in which they were served.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,8 +51,8 @@ impl Span {
     }
 
     pub fn is_whole(&self, turn: u64) -> bool {
-        let enough = self.completions >= COMPLETIONS && self.nanos >= turn;
-        enough || self.nanos >= turn.saturating_mul(LONGEST)
+        let enough = self.completions >= COMPLETIONS_MIN && self.nanos >= turn;
+        enough || self.nanos >= turn.saturating_mul(TURN_LENGTHS_MAX)
     }
 
     /// Sectors of this span and of the other, scaled to the same time.
@@ -64,7 +64,9 @@ impl Span {
     /// Throughput of this span as a share of the other's.
     pub fn share_of(&self, other: &Span) -> u64 {
         let (own, others) = self.beside(other);
-        let share = own * u128::from(ONE) / others.max(1);
-        u64::try_from(share).unwrap_or(MOST).min(MOST)
+        let share = own * u128::from(THROUGHPUT_IN_FORCE) / others.max(1);
+        u64::try_from(share)
+            .unwrap_or(THROUGHPUT_MAX)
+            .min(THROUGHPUT_MAX)
     }
 }

@@ -1,7 +1,7 @@
 //! Promises of a scrub when it begins, and changes of promises while the scrub reads.
 
 use super::super::ask::{ScrubAsk, ScrubError};
-use super::super::progress::Plan;
+use super::super::progress::ScrubPlan;
 use super::super::promises::may_be_kept;
 use super::super::status::Gaps;
 use super::{Now, Scrubs};
@@ -14,7 +14,7 @@ impl Scrubs {
         let promises = ask.promises(last.plan.promises);
         if promises != last.plan.promises {
             let left = last.face.status().left * last.plan.block.get();
-            let plan = Plan {
+            let plan = ScrubPlan {
                 promises,
                 ..last.plan.clone()
             };
@@ -31,7 +31,7 @@ impl Scrubs {
     }
 
     /// Checks that a drive of the assumed profile could keep the promises, with `left` sectors still to be read.
-    pub(super) fn may_promise(&self, plan: &Plan, left: u64) -> Result<(), ScrubError> {
+    pub(super) fn may_promise(&self, plan: &ScrubPlan, left: u64) -> Result<(), ScrubError> {
         match self.model().filter(|_| self.gaps() == Gaps::Used) {
             Some(model) => {
                 may_be_kept(&plan.promises, model, plan.range, left).map_err(ScrubError::value)

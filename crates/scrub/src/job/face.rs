@@ -66,17 +66,18 @@ impl Face {
 
     /// Replaces the promises.
     pub fn promise(&self, promises: Promises) {
-        *self.told() = Some(promises);
+        *self.new_promises() = Some(promises);
         let mut status = self.status();
         status.promise = promises.unknown(Wall::now());
     }
 
     /// Takes the new promises, if there are any.
     pub fn promised(&self) -> Option<Promises> {
-        self.told().take()
+        self.new_promises().take()
     }
 
-    fn told(&self) -> MutexGuard<'_, Option<Promises>> {
+    /// Locks the promises that the job has not taken yet.
+    fn new_promises(&self) -> MutexGuard<'_, Option<Promises>> {
         self.promises.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

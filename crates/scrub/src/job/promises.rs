@@ -2,7 +2,7 @@
 
 use super::super::promises::{PromiseStatus, Promises};
 use super::Scrub;
-use super::heard::{Heard, OnFile};
+use super::promise_date::{OnFile, PromiseDate};
 use super::state::State;
 use headtime_gaps::{Idle, Promised, Verdict};
 use headtime_linux::clock::Wall;
@@ -65,7 +65,8 @@ impl<P: Passing> Scrub<P> {
         }
         self.told_verdicts = 0;
         self.face.status().idle = self.plan.idle();
-        self.heard = (promises.date).map(|date| Heard::of(self.heard, date, now, Wall::now()));
+        self.date_taken =
+            (promises.date).map(|date| PromiseDate::of(self.date_taken, date, now, Wall::now()));
         if !promises.any() {
             let piece = self.piece;
             let idle = self.plan.idle().map(|after| Idle { after, piece });
@@ -73,7 +74,7 @@ impl<P: Passing> Scrub<P> {
             self.face.status().promise = None;
             return;
         }
-        let passed = self.heard.map(|heard| heard.passed(now));
+        let passed = self.date_taken.map(|date_taken| date_taken.passed(now));
         let promised = Promised {
             finish_within: promises.date.map(|date| date.within),
             passed: passed.unwrap_or_default(),

@@ -94,8 +94,9 @@ impl Restored {
         Ok(())
     }
 
-    /// Continues a finished scrub if damage has cost a block that was done. A copy does not use the bits.
-    pub(super) fn is_done_as_it_says(&mut self) {
+    /// Sets a finished scrub back to running if damage to the progress file has cost the mark of a finished block. A finished copy stays
+    /// finished, since a copy does not use these marks.
+    pub(super) fn resume_if_marks_are_lost(&mut self) {
         if self.damage.pages == 0 {
             return;
         }

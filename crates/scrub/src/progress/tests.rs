@@ -9,9 +9,9 @@ fn disk() -> Identity {
     }
 }
 
-fn plan() -> Plan {
+fn plan() -> ScrubPlan {
     let identity = disk();
-    Plan {
+    ScrubPlan {
         range: Extent::at(0, identity.capacity.get()),
         part: ByteRange::whole(&identity),
         identity,

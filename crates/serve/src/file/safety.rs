@@ -29,7 +29,7 @@ pub enum Use {
     /// partitions.
     Held {
         what: String,
-        /// Device that was built.
+        /// Name of the device-mapper, RAID or bcache device that uses this device.
         by: String,
     },
     /// The device has partitions.

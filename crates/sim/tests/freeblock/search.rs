@@ -5,7 +5,7 @@ use headtime_disk::profile::{self, Profile, WriteBack};
 use headtime_disk::{Layout, Model};
 use headtime_engine::Join;
 use headtime_gaps::{Gap, Limits, Pick, Prefer, Search, Wanted};
-use headtime_sched::{Head, Op, Pass, Passing, Positioning};
+use headtime_sched::{HeadAfter, Op, Pass, Passing, Positioning};
 use headtime_units::{Cylinder, Extent, Lba, Nanos, Sectors, Time, Track};
 use rand_pcg::Pcg64;
 use rand_pcg::rand_core::{RngCore, SeedableRng};
@@ -20,7 +20,7 @@ fn gap(
     let mut lba = || around + random.next_u64() % reach;
     let (from, to) = (Extent::at(lba(), 8), Extent::at(lba(), 16));
     let free = Time::from_nanos(1_000_000_000 + random.next_u64() % 6_000_000);
-    let source = Head {
+    let source = HeadAfter {
         place: model.left_by(from, Op::Read),
         free,
     };

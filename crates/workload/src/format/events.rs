@@ -49,7 +49,7 @@ use std::io::Read;
 const SECOND: u64 = 1_000_000_000;
 
 /// The part of a line before the event's own text.
-struct Head<'a> {
+struct LinePrefix<'a> {
     format: Format,
     /// Thread that ran. `None` if the recording program did not know the thread.
     process: Option<u32>,
@@ -112,12 +112,12 @@ pub(crate) fn recognise(line: &[u8]) -> Option<Format> {
 
 /// Splits the front of a line. A process name may contain blanks, brackets and colons, so the processor
 /// in brackets is found by its neighbours.
-fn head(line: &[u8]) -> Option<Head<'_>> {
+fn head(line: &[u8]) -> Option<LinePrefix<'_>> {
     memchr::memchr_iter(b'[', line).find_map(|at| head_around(line, at))
 }
 
 /// Splits the front of a line whose processor has its opening bracket at `at`.
-fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
+fn head_around(line: &[u8], at: usize) -> Option<LinePrefix<'_>> {
     let (before, behind) = (&line[..at], &line[at + 1..]);
     let close = behind.iter().position(|byte| *byte == b']')?;
     if close == 0 || !number::is_integer(&behind[..close]) || !before.ends_with(b" ") {
@@ -135,7 +135,7 @@ fn head_around(line: &[u8], at: usize) -> Option<Head<'_>> {
     let event = text.next().text.strip_suffix(b":").unwrap_or(b"");
     let event = event.rsplit(|byte| *byte == b':').next()?;
     let starts = time.text.first().is_some_and(u8::is_ascii_digit);
-    starts.then_some(Head {
+    starts.then_some(LinePrefix {
         format,
         process,
         name,

@@ -12,7 +12,7 @@ pub(super) struct Area {
 
 impl Area {
     /// Returns true if a request of `len` sectors may begin at `start`.
-    fn holds(self, start: u64, len: u64) -> bool {
+    fn has_room(self, start: u64, len: u64) -> bool {
         self.start <= start && start <= self.end && len <= self.end - start
     }
 
@@ -29,7 +29,7 @@ impl Area {
     /// request.
     pub(super) fn slot(self, slot: u64, len: u64) -> u64 {
         let first = self.first_aligned();
-        match self.holds(first, len) {
+        match self.has_room(first, len) {
             true => first + slot.min((self.end - len - first) / self.align) * self.align,
             false => self.start,
         }
@@ -38,7 +38,7 @@ impl Area {
     /// Draws an aligned start. If no aligned start has room, returns the beginning of the range.
     pub(super) fn anywhere(self, len: u64, stream: &mut Random) -> u64 {
         let first = self.first_aligned();
-        if self.holds(first, len) {
+        if self.has_room(first, len) {
             first + stream.below((self.end - len - first) / self.align + 1) * self.align
         } else {
             self.start
@@ -47,7 +47,7 @@ impl Area {
 
     /// Returns `from`, or the beginning of the range if the request does not fit at `from`.
     pub(super) fn onward(self, from: u64, len: u64) -> u64 {
-        if self.holds(from, len) {
+        if self.has_room(from, len) {
             from
         } else {
             self.start
@@ -64,14 +64,14 @@ impl Area {
             };
             start
                 .map(|start| start - start % self.align)
-                .filter(|start| self.holds(*start, len))
+                .filter(|start| self.has_room(*start, len))
         };
         toward(up).or_else(|| toward(!up)).unwrap_or_else(|| {
             let first = self.first_aligned();
-            if up && self.holds(first, len) {
+            if up && self.has_room(first, len) {
                 let last = self.end - len;
                 last - last % self.align
-            } else if self.holds(first, len) {
+            } else if self.has_room(first, len) {
                 first
             } else {
                 self.start

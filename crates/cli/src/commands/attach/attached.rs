@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Time between two checks of devices in use.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_PERIOD: Duration = Duration::from_millis(100);
 
 /// A mount, and the loop devices on its files.
 pub(super) struct Attached {
@@ -224,5 +224,5 @@ fn end(devices: &[LoopDevice], mounted: &Mutex<Mounted>) -> Result<(), Fault> {
     reason = "the kernel tells nobody when a device or a file is closed"
 )]
 fn pause() {
-    std::thread::sleep(LOOK);
+    std::thread::sleep(CHECK_PERIOD);
 }

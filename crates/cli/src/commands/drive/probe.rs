@@ -9,9 +9,9 @@ mod state;
 mod tracks;
 mod whole;
 
-use crate::apart::are_apart;
 use crate::args::Probe;
 use crate::commands::context::Context;
+use crate::file_identity::are_apart;
 use headtime_lab::fault::Fault;
 use std::path::Path;
 

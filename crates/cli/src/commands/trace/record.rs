@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Largest number of processes that are named in the file, and in the summary.
-const NAMED: (usize, usize) = (100, 5);
+const NAMED_MAX: (usize, usize) = (100, 5);
 
 /// Longest delay until a signal takes effect.
-const STEP: Duration = Duration::from_millis(100);
+const SIGNAL_CHECK: Duration = Duration::from_millis(100);
 
 /// Reason why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ fn record_until(
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(End::Time);
         }
-        match recorder.step(left.map_or(STEP, |left| left.min(STEP)))? {
+        match recorder.step(left.map_or(SIGNAL_CHECK, |left| left.min(SIGNAL_CHECK)))? {
             Going::On => {}
             Going::Gone => return Ok(End::Gone),
             Going::Full => return Ok(End::Full),
@@ -140,7 +140,7 @@ fn write(
     for line in remainder(recording) {
         text.push_str(&format!("# {line}\n"));
     }
-    for process in recording.processes.iter().take(NAMED.0) {
+    for process in recording.processes.iter().take(NAMED_MAX.0) {
         text.push_str(&format!(
             "# process {}: {}, {} requests\n",
             process.id,
@@ -199,7 +199,7 @@ fn summary(recording: &Recording, out: &Path, context: &mut Context<'_>) {
     let busiest: Vec<String> = recording
         .processes
         .iter()
-        .take(NAMED.1)
+        .take(NAMED_MAX.1)
         .map(|process| {
             let name = process.name.escape_debug();
             format!("{name}-{}: {}", process.id, process.requests)

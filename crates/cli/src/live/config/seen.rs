@@ -1,6 +1,6 @@
 //! Names and files that a configuration must not give twice.
 
-use crate::apart::{Thing, canonical, thing};
+use crate::file_identity::{FileIdentity, canonical, identity_of};
 use headtime_config::{Error, Place, Placed};
 use headtime_linux::shown::PathShown as _;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ pub(super) struct Seen {
     /// Array of each disk that belongs to an array.
     pub(super) members: BTreeMap<String, String>,
     pub(super) files: BTreeMap<PathBuf, Place>,
-    things: BTreeMap<Thing, Place>,
+    things: BTreeMap<FileIdentity, Place>,
 }
 
 /// Notes that a name or a file is given. Returns an error if it was given before.
@@ -44,7 +44,7 @@ pub(super) fn in_use_once<T>(
 ) -> Result<(), Error> {
     let what = format!("{} is in use already", path.shown());
     once(&mut seen.files, canonical(path), section, key, &what)?;
-    match thing(path) {
+    match identity_of(path) {
         Some(thing) => {
             let what = format!("{what}, by another name");
             once(&mut seen.things, thing, section, key, &what)

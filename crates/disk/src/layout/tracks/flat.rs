@@ -7,7 +7,7 @@ use headtime_units::{Angle, Cylinder, Head, Track};
 /// Strips that a map may have when its repetitions are written out: as many as a large drive has tracks.
 const MOST_STRIPS: usize = 1 << 21;
 /// Most levels of groups within groups; real maps have three.
-const DEEPEST: usize = 16;
+const GROUP_LEVELS_MAX: usize = 16;
 /// Places that a map may have; keeps products in 64 bits.
 const MOST_PLACES: u64 = 1 << 40;
 
@@ -125,8 +125,8 @@ impl Writer<'_> {
         mut room: u64,
         depth: usize,
     ) -> Result<(), Misfit> {
-        if depth > DEEPEST {
-            let why = format!("groups in groups more than {DEEPEST} deep");
+        if depth > GROUP_LEVELS_MAX {
+            let why = format!("groups in groups more than {GROUP_LEVELS_MAX} deep");
             return Err(Misfit::new(format!("groups[{group}]"), why));
         }
         for (index, strip) in self.map.groups[group].iter().enumerate() {

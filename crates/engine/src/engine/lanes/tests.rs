@@ -53,7 +53,7 @@ impl Gate for Ranks {
         self.low.retain(|other| *other != tag);
     }
 
-    fn told(&mut self, _: Time, _: &GateOrder) {
+    fn obey(&mut self, _: Time, _: &GateOrder) {
         self.outranks = true;
     }
 }

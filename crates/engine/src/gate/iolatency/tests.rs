@@ -200,7 +200,7 @@ fn a_ruler_of_whom_nothing_is_heard_is_forgotten_after_five_seconds_and_depth_co
 #[test]
 fn a_hole_deeper_than_the_queue_is_dug_and_filled_by_one_and_ends_at_twice_the_queue() {
     let mut rig = Rig::new([20, 0, 0]);
-    let hole = |rig: &Rig| FREE - rig.gate.cookie;
+    let hole = |rig: &Rig| UNLIMITED_COOKIE - rig.gate.cookie;
     let mut holes = Vec::new();
     for _ in 0..60 {
         rig.takes(URGENT, 600);
@@ -237,7 +237,7 @@ fn a_group_that_is_not_limited_stays_so_when_others_get_depth_back() {
     (0..3).for_each(|_| rig.takes(URGENT, 600));
     let lowest = rig.gate.cookie;
     (0..70).for_each(|_| rig.takes(URGENT, 10));
-    assert!((lowest + 1..FREE).contains(&rig.gate.cookie));
+    assert!((lowest + 1..UNLIMITED_COOKIE).contains(&rig.gate.cookie));
     assert_eq!(rig.depths()[0], None);
 }
 
@@ -273,7 +273,7 @@ fn a_group_with_a_tighter_target_takes_the_rule_over_and_one_with_the_same_does_
     let mut rig = Rig::new([20, 50, 50]);
     rig.takes(IDLE, 900);
     assert_eq!((rig.gate.ruler, rig.gate.ruling), (Some(2), ms(50)));
-    let hole = |rig: &Rig| FREE - rig.gate.cookie;
+    let hole = |rig: &Rig| UNLIMITED_COOKIE - rig.gate.cookie;
     rig.takes(USUAL, 900);
     assert_eq!((rig.gate.ruler, hole(&rig)), (Some(2), 32));
     rig.takes(URGENT, 900);
@@ -289,7 +289,8 @@ fn a_group_with_a_looser_target_and_a_twentieth_of_the_samples_keeps_its_depth_a
         let mut rig = Rig::new([20, 50, 0]);
         rig.gate.counted = 100;
         rig.gate.groups[1].counted = samples;
-        (rig.gate.cookie, rig.gate.ruling, rig.gate.ruler) = (FREE - 16, ms(20), Some(0));
+        (rig.gate.cookie, rig.gate.ruling, rig.gate.ruler) =
+            (UNLIMITED_COOKIE - 16, ms(20), Some(0));
         rig.gate.follow_cookie(1);
         rig.gate.depth_of(1)
     };
@@ -372,11 +373,11 @@ proptest! {
                 }
                 Step::Wait(micros) => rig.now += Nanos::from_micros(u64::from(micros)),
                 Step::Depth(depth) => {
-                    rig.gate.told(rig.now, &GateOrder::Depth(depth));
+                    rig.gate.obey(rig.now, &GateOrder::Depth(depth));
                     rig.send();
                 }
             }
-            let hole = FREE - rig.gate.cookie;
+            let hole = UNLIMITED_COOKIE - rig.gate.cookie;
             prop_assert!(hole <= 2 * u64::from(requests).max(1), "{hole}");
             let counted: u64 = rig.gate.groups.iter().map(|group| group.counted).sum();
             prop_assert_eq!(counted, rig.gate.counted);

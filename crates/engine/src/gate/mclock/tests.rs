@@ -133,7 +133,7 @@ fn a_request_costs_its_bytes_and_no_less_than_bandwidth_over_iops() {
     };
     for (sectors, expected) in [(8, 400), (MIB, 400), (2 * MIB, 200), (4 * MIB, 100)] {
         let mut bench = Bench::new(&format!("{TEN_MS}:weights=1000"));
-        bench.gate.told(bench.now, &rate);
+        bench.gate.obey(bench.now, &rate);
         let [_, served] = bench.served([8, sectors], 1000);
         assert!(served.abs_diff(expected) <= 1, "{served} of {sectors}");
     }

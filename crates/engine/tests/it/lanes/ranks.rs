@@ -102,7 +102,7 @@ fn run(inherits: bool, config: Config, steps: &[Step]) -> Vec<RequestId> {
                 );
             }
             Step::Order(order) => {
-                gate.told(rig.now, order);
+                gate.obey(rig.now, order);
                 rig.event(Event::Ordered(*order));
             }
         }

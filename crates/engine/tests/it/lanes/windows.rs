@@ -101,7 +101,7 @@ fn a_drive_that_is_free_at_an_edge_gets_the_next_command_in_that_nanosecond() {
         from,
         span: SPAN,
     };
-    gate.told(Time::ZERO, &order);
+    gate.obey(Time::ZERO, &order);
     for (edge, program) in [(0, 0), (1, 1), (2, 0), (3, 1)] {
         let mut rig = Rig::new(config(1), gate.clone());
         rig.now = from + SPAN * edge - Nanos::from_nanos(1);
@@ -122,7 +122,7 @@ type Went = (u16, Time);
 /// Edges without a command, and all commands. The windows begin at `from` with this program's.
 fn missed(program: u8, from: Time) -> (Vec<Went>, Vec<Went>) {
     let mut gate = Windows::new(2, SPAN);
-    gate.told(
+    gate.obey(
         Time::ZERO,
         &GateOrder::Window {
             lane: Lane(program),

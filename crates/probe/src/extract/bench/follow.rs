@@ -1,32 +1,32 @@
 //! Finding and tracking the phase of the platters.
 
 use super::super::error::ExtractError;
-use super::super::known::{MANY, Mark, Spindle};
 use super::super::phase::{Doubt, Phase};
+use super::super::rotation::{LARGE_BUFFER_PLACES, Mark, Spindle};
 use super::super::turns::{mean, near, part};
 use super::{Bench, RELOCK};
 use headtime_units::{Nanos, Time};
 
 /// Residual, in turns, that lets the intervals between checks grow. Answers whose deviation is smaller count as exact.
-const CALM: f64 = 1e-5;
+const EXACT_RESIDUAL_MAX: f64 = 1e-5;
 /// Largest deviation of answers, in turns, that counts as exact on drives with a large buffer and thousands of sectors per track.
-const STILL: f64 = 2e-6;
+const EXACT_RESIDUAL_LARGE: f64 = 2e-6;
 /// Number of standard deviations by which a place may be off by chance.
-const CHANCE: f64 = 5.0;
+const CHANCE_DEVIATIONS: f64 = 5.0;
 /// Residual, in turns, beyond drift.
-const ASTRAY: f64 = 0.02;
+const DRIFT_RESIDUAL_MAX: f64 = 0.02;
 /// Share of late answers of known places below which a drive is quiet.
-const QUIET: f64 = 0.005;
+const QUIET_LATE_SHARE: f64 = 0.005;
 /// Largest residual, in turns, of a place that is on time.
-const STEADY: f64 = 5e-4;
+const TIMELY_RESIDUAL_MAX: f64 = 5e-4;
 /// Most places to read until two agree.
 const MOST_PLACES: usize = 64;
 /// Number of hits after which the sequence of places restarts at random.
 const MOST_HITS: usize = 8;
 /// Most rounds of a few known places to find the phase.
-const LOCKS: usize = 8;
+const LOCK_ROUNDS_MAX: usize = 8;
 /// Number of consecutive places with equal residuals that establish the phase, however large the residual is.
-const IN_A_ROW: usize = 8;
+const EQUAL_RESIDUALS: usize = 8;
 
 impl Bench<'_> {
     /// Current rotation time in nanoseconds.
@@ -39,8 +39,12 @@ impl Bench<'_> {
         self.places.clone_from(&spindle.places);
         self.hit_below = spindle.hit_below;
         self.linger = spindle.linger;
-        self.holds_many = spindle.places.len() > MANY;
-        let calm = if self.holds_many { STILL } else { CALM };
+        self.holds_many = spindle.places.len() > LARGE_BUFFER_PLACES;
+        let calm = if self.holds_many {
+            EXACT_RESIDUAL_LARGE
+        } else {
+            EXACT_RESIDUAL_MAX
+        };
         self.vary = match spindle.varies > calm {
             true => spindle.varies,
             false => 0.0,
@@ -48,10 +52,10 @@ impl Bench<'_> {
         // Where a second sample is expensive, a sample is a single read. There, many samples on separate tracks are combined.
         self.weighs = self.vary > 0.0 && !self.holds_many;
         // Where answers vary, late answers occur, too.
-        self.quiet = spindle.astray < QUIET && self.vary == 0.0;
+        self.quiet = spindle.astray < QUIET_LATE_SHARE && self.vary == 0.0;
         self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
         // The time since the last phase is unknown. The phase is the one with which most places agree.
-        for round in 0..LOCKS {
+        for round in 0..LOCK_ROUNDS_MAX {
             if round > 0 {
                 // A large buffer may hold all recent places.
                 self.next_place = self.random.up_to(self.places.len() as u64 - 1) as usize;
@@ -73,7 +77,7 @@ impl Bench<'_> {
             let agree = |angle: f64| {
                 candidates
                     .iter()
-                    .filter(move |other| near(*other - angle).abs() < ASTRAY)
+                    .filter(move |other| near(*other - angle).abs() < DRIFT_RESIDUAL_MAX)
             };
             let best = candidates.iter().max_by_key(|angle| agree(**angle).count());
             let best = *best.expect("one was seen");
@@ -118,7 +122,7 @@ impl Bench<'_> {
     fn relock(&mut self) -> Result<(), ExtractError> {
         let mut seen: Vec<f64> = Vec::new();
         let (mut in_a_row, mut hits) = (0, 0);
-        let steady = f64::max(STEADY, CHANCE * self.vary);
+        let steady = f64::max(TIMELY_RESIDUAL_MAX, CHANCE_DEVIATIONS * self.vary);
         for _ in 0..MOST_PLACES {
             let place = self.take_place();
             let answer = self.read(place.lba, 1)?;
@@ -139,8 +143,8 @@ impl Bench<'_> {
                 false => 0,
             };
             let agrees = off.abs() < steady || seen.iter().any(is_same);
-            let is_astray = off.abs() > ASTRAY;
-            if is_astray && in_a_row < IN_A_ROW || !agrees {
+            let is_astray = off.abs() > DRIFT_RESIDUAL_MAX;
+            if is_astray && in_a_row < EQUAL_RESIDUALS || !agrees {
                 self.quiet &= !is_astray;
                 seen.push(off);
                 continue;
@@ -161,7 +165,7 @@ impl Bench<'_> {
                 self.noise += (off.abs() - self.noise) / 8.0;
             }
             let next = self.relock_after.as_nanos();
-            let next = if off.abs() > CALM {
+            let next = if off.abs() > EXACT_RESIDUAL_MAX {
                 next / 2
             } else {
                 next * 5 / 4
@@ -227,6 +231,6 @@ mod tests {
         let place = spindle.places[5];
         let answer = bench.read(place.lba, 1).expect("it can be read");
         let off = near(bench.angle_at(answer.at) - place.angle);
-        assert!(off.abs() < ASTRAY / 4.0, "{off}");
+        assert!(off.abs() < DRIFT_RESIDUAL_MAX / 4.0, "{off}");
     }
 }

@@ -2,7 +2,7 @@ mod judged;
 
 use super::*;
 use crate::extract::holdout;
-use crate::extract::known::{Mark, Spindle};
+use crate::extract::rotation::{Mark, Spindle};
 use crate::extract::turns::part;
 use crate::{Guarded, Modelled, ProbeError};
 use headtime_disk::Profile;
@@ -50,14 +50,14 @@ impl Given {
             mechanics: Mechanics::new(truth),
             layout,
             spindle,
-            processing: Ground::processing(&truth.overhead),
+            processing: KnownDrive::processing(&truth.overhead),
             scratch: Some(Extent::at(capacity / 2, capacity / 6)),
             unit: u64::from(truth.geometry.sectors_per_physical()),
         }
     }
 
-    fn ground(&self) -> Ground<'_> {
-        Ground {
+    fn known_drive(&self) -> KnownDrive<'_> {
+        KnownDrive {
             layout: &self.layout,
             mechanics: &self.mechanics,
             turn: self.spindle.turn,
@@ -81,7 +81,7 @@ fn learn(truth: &Profile, seed: u64) -> (Electronics, Modelled, Nanos) {
         let mut guarded = Guarded::new(&mut probe, given.scratch);
         let mut bench = Bench::new(&mut guarded, seed ^ (number << 32));
         bench.lock(&given.spindle).unwrap();
-        let more = electronics.step(&mut bench, &given.ground()).unwrap();
+        let more = electronics.step(&mut bench, &given.known_drive()).unwrap();
         if !more {
             break;
         }
@@ -315,7 +315,7 @@ fn without_a_scratch_range_nothing_is_written_and_the_write_cache_is_read() {
     for number in 0.. {
         let mut bench = Bench::new(&mut probe, number);
         bench.lock(&given.spindle).unwrap();
-        if !electronics.step(&mut bench, &given.ground()).unwrap() {
+        if !electronics.step(&mut bench, &given.known_drive()).unwrap() {
             break;
         }
     }
@@ -360,7 +360,7 @@ proptest! {
         electronics.segments.count = Some(u64::from(truth.cache.segments));
         loop {
             let mut bench = Bench::new(&mut probe, seed ^ electronics.at as u64);
-            if !electronics.step(&mut bench, &given.ground()).unwrap() {
+            if !electronics.step(&mut bench, &given.known_drive()).unwrap() {
                 break;
             }
         }
@@ -460,7 +460,7 @@ fn switches_are_as_they_were_after_each_step_and_after_any_failure() {
         for number in 0.. {
             let mut bench = Bench::new(&mut failing, number);
             let locked = bench.lock(&given.spindle);
-            let result = locked.and_then(|()| electronics.step(&mut bench, &given.ground()));
+            let result = locked.and_then(|()| electronics.step(&mut bench, &given.known_drive()));
             let after = Switch::ALL.map(|which| failing.switch(which));
             assert_eq!(after, before, "{name}: step {number} of {left} commands");
             assert_eq!(failing.drive.drive().in_flight(), 0, "{name}: {left}");
@@ -512,7 +512,7 @@ fn a_drive_that_refuses_to_read_ahead_is_learned_as_it_is() {
     let mut electronics = Electronics::default();
     let mut number = 0;
     while electronics
-        .step(&mut Bench::new(&mut stubborn, number), &given.ground())
+        .step(&mut Bench::new(&mut stubborn, number), &given.known_drive())
         .unwrap()
     {
         number += 1;
@@ -559,7 +559,7 @@ fn the_write_cache_is_read_from_a_drive_that_may_not_be_written() {
         let told = &mut electronics.told;
         let cache = &mut electronics.write_cache;
         cache
-            .ask(kind, bench, &given.ground(), reads, told)
+            .ask(kind, bench, &given.known_drive(), reads, told)
             .unwrap();
         let learned = truth.with(|spec| {
             spec.trust.clear();

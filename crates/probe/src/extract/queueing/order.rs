@@ -2,8 +2,8 @@
 
 use super::super::bench::Bench;
 use super::super::error::ExtractError;
-use super::super::ground::Ground;
-use super::super::told::Told;
+use super::super::known_drive::KnownDrive;
+use super::super::learned_keys::LearnedKeys;
 use super::super::turns::part;
 use super::Queueing;
 use super::flight::Flight;
@@ -11,19 +11,19 @@ use headtime_units::{Lba, Track};
 use serde::{Deserialize, Serialize};
 
 /// Most reads that are sent together.
-const MOST: u16 = 32;
+const BATCH_READS_MAX: u16 = 32;
 /// Total number of reads. While a batch is served, the drive chooses from fewer and fewer reads.
-const READS: u16 = 960;
+const READS_IN_ALL: u16 = 960;
 /// Pairs of reads for a drive with a depth of two.
-const PAIRS: u16 = 240;
+const READ_PAIRS: u16 = 240;
 /// Share of batches, as a fraction, that must be served in order for the drive to count as in order. A batch may contain a hit.
 const IN_ORDER: (u32, u32) = (9, 10);
 /// Step of the fit, in nanoseconds.
-const STEP: f64 = 10e3;
-/// Delay of the arm, in nanoseconds, beyond which the drive may read on before the arm leaves. With sectors slower than `SLOW` this delay
-/// varies by place.
-const LINGERS: f64 = 350e3;
-const SLOW: f64 = 10e3;
+const FIT_STEP_NS: f64 = 10e3;
+/// Delay of the arm, in nanoseconds, beyond which the drive may read on before the arm leaves. With sectors slower than `SLOW_SECTOR_NS`
+/// this delay varies by place.
+const LINGER_DELAY_NS: f64 = 350e3;
+const SLOW_SECTOR_NS: f64 = 10e3;
 const MOST_MARGIN: f64 = 3e6;
 
 /// Choices of a drive among a number of commands, counted by policy.
@@ -45,17 +45,22 @@ pub struct OrderOf {
 
 /// A choice that the drive made.
 struct Choice {
-    head: Head,
+    head: HeadPosition,
     /// Tracks of the commands to choose from, and the angles at which their sectors start.
     had: Vec<(Track, f64)>,
     taken: usize,
 }
 
 impl Choice {
-    fn of(ground: &Ground<'_>, head: Head, had: impl Iterator<Item = u64>, taken: usize) -> Choice {
+    fn of(
+        drive: &KnownDrive<'_>,
+        head: HeadPosition,
+        had: impl Iterator<Item = u64>,
+        taken: usize,
+    ) -> Choice {
         Choice {
             head,
-            had: had.map(|lba| place(ground, lba)).collect(),
+            had: had.map(|lba| place(drive, lba)).collect(),
             taken,
         }
     }
@@ -68,7 +73,7 @@ impl Choice {
 
 /// Position of the head when the drive chooses.
 #[derive(Clone, Copy)]
-struct Head {
+struct HeadPosition {
     track: Track,
     /// Approximate angle, in turns.
     angle: f64,
@@ -77,8 +82,8 @@ struct Head {
 }
 
 /// Track of a sector, and the angle at which the sector starts.
-fn place(ground: &Ground<'_>, lba: u64) -> (Track, f64) {
-    let place = ground.layout.locate(Lba::new(lba));
+fn place(drive: &KnownDrive<'_>, lba: u64) -> (Track, f64) {
+    let place = drive.layout.locate(Lba::new(lba));
     let angle = place.angle.turns();
     (place.track, angle)
 }
@@ -87,17 +92,17 @@ impl Queueing {
     pub(super) fn order(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
         depth: u16,
-        told: &mut Told,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         self.depth = Some(depth);
         // The depth is the number of commands that the host may send. The drive itself may take more.
-        told.know("queue.depth", 0.6);
+        learned.know("queue.depth", 0.6);
         let choices = match depth {
             0 | 1 => Vec::new(),
-            2 => self.pairs_behind(bench, ground)?,
-            _ => self.batches(bench, ground, depth.min(MOST))?,
+            2 => self.pairs_behind(bench, drive)?,
+            _ => self.batches(bench, drive, depth.min(BATCH_READS_MAX))?,
         };
         self.orders_of = tallied(&choices);
         let why = match self.orders {
@@ -106,22 +111,22 @@ impl Queueing {
                 "of two commands the first always went first, which the drive may have begun before it had the other"
             }
             Some(false) => {
-                told.know("queue.policy", 0.9);
-                told.doubt("queue.margin", "commands are served in their order");
+                learned.know("queue.policy", 0.9);
+                learned.doubt("queue.margin", "commands are served in their order");
                 return Ok(());
             }
             Some(true) if depth > 2 && self.sooner.is_none() => {
                 "when the arm comes to a waiting command varies"
             }
             Some(true) => {
-                self.fit(&choices, ground);
-                self.tell_policy(told);
-                self.tell_margin(ground, told);
+                self.fit(&choices, drive);
+                self.tell_policy(learned);
+                self.tell_margin(drive, learned);
                 return Ok(());
             }
         };
         for key in ["queue.policy", "queue.margin"] {
-            told.doubt(key, why);
+            learned.doubt(key, why);
         }
         Ok(())
     }
@@ -131,19 +136,19 @@ impl Queueing {
     fn batches(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
         commands: u16,
     ) -> Result<Vec<Choice>, ExtractError> {
         let sooner = self.sooner.unwrap_or(0.0);
         let later = |per_track: f64| {
-            let slot = ground.turn / per_track;
+            let slot = drive.turn / per_track;
             self.leaves.map_or(0.0, |leaves| leaves.hold(slot)) - sooner
         };
-        let count = READS / commands;
+        let count = READS_IN_ALL / commands;
         let mut choices = Vec::new();
         let mut in_order = 0;
         for _ in 0..count {
-            in_order += u32::from(batch(bench, ground, commands, later, &mut choices)?);
+            in_order += u32::from(batch(bench, drive, commands, later, &mut choices)?);
         }
         let (part, all) = IN_ORDER;
         self.orders = Some(in_order * all < u32::from(count) * part);
@@ -155,10 +160,10 @@ impl Queueing {
     fn pairs_behind(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
     ) -> Result<Vec<Choice>, ExtractError> {
         let mut choices = Vec::new();
-        for _ in 0..PAIRS {
+        for _ in 0..READ_PAIRS {
             bench.keep_phase()?;
             let last = bench.capacity() - 1;
             let [from, one, other] = [(); 3].map(|()| bench.random.up_to(last));
@@ -169,17 +174,17 @@ impl Queueing {
             let taken = usize::from(flight.answer()?.tag);
             flight.empty()?;
             drop(flight);
-            let head = Head {
-                track: place(ground, from).0,
+            let head = HeadPosition {
+                track: place(drive, from).0,
                 angle: bench.angle_at(sent),
-                later: ground.processing,
+                later: drive.processing,
             };
             let had = [one, other].into_iter();
-            choices.push(Choice::of(ground, head, had, taken));
+            choices.push(Choice::of(drive, head, had, taken));
         }
         let in_order = choices.iter().filter(|choice| choice.taken == 0).count();
         let (part, all) = IN_ORDER;
-        if in_order as u32 * all < u32::from(PAIRS) * part {
+        if in_order as u32 * all < u32::from(READ_PAIRS) * part {
             self.orders = Some(true);
         } else {
             choices.clear();
@@ -222,13 +227,13 @@ impl Queueing {
         f64::from(taken) / f64::from(all.max(1))
     }
 
-    fn tell_policy(&mut self, told: &mut Told) {
+    fn tell_policy(&mut self, learned: &mut LearnedKeys) {
         let soonest = self.share(|order| order.soonest);
         let nearest = self.share(|order| order.nearest);
         let by_position = soonest > 0.75 && soonest > nearest + 0.1;
         self.by_position = Some(by_position);
         if by_position {
-            told.know("queue.policy", soonest.min(0.95));
+            learned.know("queue.policy", soonest.min(0.95));
             return;
         }
         let why = format!(
@@ -236,12 +241,12 @@ impl Queueing {
             100.0 * soonest,
             100.0 * nearest
         );
-        told.doubt("queue.policy", why);
+        learned.doubt("queue.policy", why);
     }
 
-    fn tell_margin(&mut self, ground: &Ground<'_>, told: &mut Told) {
-        let per_track = ground.layout.run(Lba::ZERO).sectors_per_track;
-        let slot = ground.turn / f64::from(per_track);
+    fn tell_margin(&mut self, drive: &KnownDrive<'_>, learned: &mut LearnedKeys) {
+        let per_track = drive.layout.run(Lba::ZERO).sectors_per_track;
+        let slot = drive.turn / f64::from(per_track);
         let stays = self.leaves.map_or(0.0, |leaves| leaves.hold(slot));
         let why = match self.margin {
             _ if self.by_position != Some(true) => "its choices follow no positions",
@@ -250,27 +255,30 @@ impl Queueing {
             Some(_) if self.depth == Some(2) => {
                 "of two commands a drive chooses only as it ends another"
             }
-            Some(_) if stays - self.sooner.unwrap_or(0.0) > LINGERS && slot > SLOW => {
+            Some(_)
+                if stays - self.sooner.unwrap_or(0.0) > LINGER_DELAY_NS
+                    && slot > SLOW_SECTOR_NS =>
+            {
                 "the arm reads on for a while before it leaves"
             }
             Some(_) => {
                 let soonest = self.share(|order| order.soonest);
-                told.know("queue.margin", soonest.min(0.9));
+                learned.know("queue.margin", soonest.min(0.9));
                 return;
             }
         };
         self.margin = None;
-        told.doubt("queue.margin", why);
+        learned.doubt("queue.margin", why);
     }
 
     /// Finds the margin that agrees best with the choices, and counts the choices that agree.
-    fn fit(&mut self, choices: &[Choice], ground: &Ground<'_>) {
-        let turn = ground.turn;
+    fn fit(&mut self, choices: &[Choice], drive: &KnownDrive<'_>) {
+        let turn = drive.turn;
         let ways: Vec<Vec<f64>> = choices
             .iter()
             .map(|choice| {
                 let had = choice.had.iter();
-                had.map(|(to, _)| ground.way(choice.head.track, *to))
+                had.map(|(to, _)| drive.way(choice.head.track, *to))
                     .collect()
             })
             .collect();
@@ -281,7 +289,7 @@ impl Queueing {
             });
             least(times) == Some(choice.taken)
         };
-        let (margin, width) = best(0.0, MOST_MARGIN, STEP, |margin| {
+        let (margin, width) = best(0.0, MOST_MARGIN, FIT_STEP_NS, |margin| {
             let agrees = |(choice, ways): &(&Choice, &Vec<f64>)| is_soonest(choice, ways, margin);
             all().filter(agrees).count()
         });
@@ -329,7 +337,7 @@ fn tallied(choices: &[Choice]) -> Vec<OrderOf> {
 /// `later` maps a track length to the delay of the arm's departure from such a track for a waiting command, beyond the movement itself.
 fn batch(
     bench: &mut Bench<'_>,
-    ground: &Ground<'_>,
+    drive: &KnownDrive<'_>,
     count: u16,
     later: impl Fn(f64) -> f64,
     choices: &mut Vec<Choice>,
@@ -342,7 +350,7 @@ fn batch(
     }
     let mut waiting: Vec<u16> = (0..count).collect();
     let mut in_order = true;
-    let mut head: Option<Head> = None;
+    let mut head: Option<HeadPosition> = None;
     while !waiting.is_empty() {
         let answer = flight.answer()?;
         let at = waiting.iter().position(|tag| *tag == answer.tag);
@@ -350,12 +358,12 @@ fn batch(
         in_order &= taken == 0;
         if let Some(head) = head.filter(|_| waiting.len() > 1) {
             let had = waiting.iter().map(|tag| lbas[usize::from(*tag)]);
-            choices.push(Choice::of(ground, head, had, taken));
+            choices.push(Choice::of(drive, head, had, taken));
         }
         let lba = lbas[usize::from(answer.tag)];
-        let (track, begins) = place(ground, lba);
-        let per_track = f64::from(ground.layout.run(Lba::new(lba)).sectors_per_track);
-        head = Some(Head {
+        let (track, begins) = place(drive, lba);
+        let per_track = f64::from(drive.layout.run(Lba::new(lba)).sectors_per_track);
+        head = Some(HeadPosition {
             track,
             angle: begins + 1.0 / per_track,
             later: later(per_track),
@@ -402,7 +410,7 @@ mod tests {
             head: Surface(0),
         };
         let choice = |&(had, taken): &(usize, usize)| Choice {
-            head: Head {
+            head: HeadPosition {
                 track,
                 angle: 0.0,
                 later: 0.0,

@@ -5,11 +5,11 @@
 //! sectors in zones of different track lengths means a sector count; a fixed time means a delay.
 
 use super::super::bench::Bench;
-use super::super::desk::Desk;
+use super::super::buffer_probe::BufferProbe;
 use super::super::error::ExtractError;
-use super::super::ground::Ground;
+use super::super::known_drive::KnownDrive;
+use super::super::learned_keys::LearnedKeys;
 use super::super::seeks::Target;
-use super::super::told::Told;
 use super::super::turns::{near, part};
 use super::flight::Flight;
 use super::leaves::Leaves;
@@ -17,27 +17,27 @@ use super::{Buffered, Queueing};
 use headtime_units::{Extent, Lba, Nanos};
 
 /// Pairs of reads that measure the arrival of the arm, from random places and from the end of the disk.
-const SOONER: u32 = 300;
-const LAST: u32 = 60;
+const RANDOM_PAIRS: u32 = 300;
+const END_PAIRS: u32 = 60;
 /// Fewest tracks of a zone for the measurement of read-ahead.
-const TRACKS: u64 = 64;
+const ZONE_TRACKS_MIN: u64 = 64;
 /// Times that an arm would wait for the next command, in turns: more than half a turn, and less.
 const WAITS: [f64; 2] = [0.85, 0.3];
-const VOTES: u32 = 12;
+const VOTES_PER_WAIT: u32 = 12;
 /// Most reads that are made to evict the end of the disk from the buffer.
 const MOST_EVICTIONS: u64 = 64;
 /// Mean time, in nanoseconds, that noise alone can produce, and mean time that it cannot.
-const NOTHING: f64 = 25e3;
-const SOMETHING: f64 = 80e3;
+const NOISE_NS_MAX: f64 = 25e3;
+const EFFECT_NS_MIN: f64 = 80e3;
 
 impl Queueing {
     /// Finds the time for which the head stays behind a read although another command waits.
     pub(super) fn leaves(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
         held: Buffered,
-        told: &mut Told,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "queue.preseek";
         let why = match held {
@@ -52,10 +52,12 @@ impl Queueing {
             } => "the drive reads nothing ahead",
             _ => "sectors are as long everywhere",
         };
-        let mut zones: Vec<(u64, Extent)> = ground
+        let mut zones: Vec<(u64, Extent)> = drive
             .layout
             .zones()
-            .filter(|zone| zone.extent.len.get() >= TRACKS * u64::from(zone.sectors_per_track))
+            .filter(|zone| {
+                zone.extent.len.get() >= ZONE_TRACKS_MIN * u64::from(zone.sectors_per_track)
+            })
             .map(|zone| (u64::from(zone.sectors_per_track), zone.extent))
             .collect();
         zones.sort_by_key(|(per_track, _)| *per_track);
@@ -66,37 +68,37 @@ impl Queueing {
         let is_possible = bench.probe.depth() > 1 && held.reads_ahead;
         let (Some(hit), Some(2..), Some(ends), true) = (held.hit, held.segments, ends, is_possible)
         else {
-            told.doubt(key, why);
+            learned.doubt(key, why);
             return Ok(());
         };
         let [_, (_, zone)] = ends;
-        let mut desk = Desk::in_zone(bench, ground.layout, ground.turn, hit, zone);
-        desk.segments = held.segments;
-        self.just_in_time = is_just_in_time(&mut desk, ground)?;
+        let mut buffer = BufferProbe::in_zone(bench, drive.layout, drive.turn, hit, zone);
+        buffer.segments = held.segments;
+        self.just_in_time = is_just_in_time(&mut buffer, drive)?;
         if self.just_in_time {
             self.leaves = Some(Leaves {
                 after: None,
                 read_on: 0,
             });
-            told.know(key, 0.9);
+            learned.know(key, 0.9);
             return Ok(());
         }
         let mut seen = [(0, 0.0); 2];
         for (seen, (_, zone)) in seen.iter_mut().zip(ends) {
-            let mut desk = Desk::in_zone(bench, ground.layout, ground.turn, hit, zone);
-            desk.segments = held.segments;
-            let Some(count) = read_on(&mut desk)? else {
-                told.doubt(key, "how far it reads on behind a read differs");
+            let mut buffer = BufferProbe::in_zone(bench, drive.layout, drive.turn, hit, zone);
+            buffer.segments = held.segments;
+            let Some(count) = read_on(&mut buffer)? else {
+                learned.doubt(key, "how far it reads on behind a read differs");
                 return Ok(());
             };
-            *seen = (count, ground.turn / desk.per_track as f64);
+            *seen = (count, drive.turn / buffer.per_track as f64);
         }
         self.leaves = Leaves::of(seen);
         match self.leaves {
-            Some(_) => told.know(key, 0.9),
+            Some(_) => learned.know(key, 0.9),
             None => {
                 let [(short, _), (long, _)] = seen;
-                told.doubt(
+                learned.doubt(
                     key,
                     format!("{short} sectors are read on where tracks are short, {long} where they are long"),
                 );
@@ -110,9 +112,9 @@ impl Queueing {
     pub(super) fn last(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
         held: Buffered,
-        told: &mut Told,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "queue.preseek";
         let hidden = self
@@ -122,11 +124,11 @@ impl Queueing {
             return Ok(());
         };
         let Some(count) = held.segments.filter(|count| *count <= MOST_EVICTIONS) else {
-            told.know(key, 0.6);
+            learned.know(key, 0.6);
             return Ok(());
         };
         let last = bench.capacity() - 1;
-        let alone = pairs(bench, ground, None, (LAST, -sooner), |bench| {
+        let alone = pairs(bench, drive, None, (END_PAIRS, -sooner), |bench| {
             for _ in 0..count {
                 let lba = bench.random.up_to(last / 8 * 7);
                 bench.read(lba, 1)?;
@@ -134,20 +136,20 @@ impl Queueing {
             Ok(last)
         })?;
         let Some(alone) = alone else {
-            told.know(key, 0.6);
+            learned.know(key, 0.6);
             return Ok(());
         };
         let after = sooner - alone;
-        if after > SOMETHING {
+        if after > EFFECT_NS_MIN {
             self.leaves = Some(Leaves {
                 after: Some(after),
                 ..leaves
             });
-            told.know(key, 0.7);
-        } else if after < NOTHING {
-            told.know(key, 0.9);
+            learned.know(key, 0.7);
+        } else if after < NOISE_NS_MAX {
+            learned.know(key, 0.9);
         } else {
-            told.know(key, 0.5);
+            learned.know(key, 0.5);
         }
         Ok(())
     }
@@ -155,13 +157,13 @@ impl Queueing {
     pub(super) fn hits_pass(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
         depth: u16,
-        told: &mut Told,
+        learned: &mut LearnedKeys,
     ) -> Result<(), ExtractError> {
         let key = "cache.sneaky_full_read_hits";
         if depth < 2 {
-            told.doubt(key, "there is one command at a time");
+            learned.doubt(key, "there is one command at a time");
             return Ok(());
         }
         let capacity = bench.capacity();
@@ -172,7 +174,7 @@ impl Queueing {
             bench.read(held, 1)?;
             bench
                 .probe
-                .pause(Nanos::from_nanos((0.2 * ground.turn) as u64));
+                .pause(Nanos::from_nanos((0.2 * drive.turn) as u64));
             let again = bench.read(held, 1)?;
             let hit = (again.at - again.sent).as_nanos() as f64;
             let mut flight = Flight::new(bench);
@@ -192,30 +194,30 @@ impl Queueing {
             0 => self.hits_pass = Some(false),
             _ if passed * 4 >= asked * 3 => self.hits_pass = Some(true),
             _ => {
-                told.doubt(
+                learned.doubt(
                     key,
                     format!("{passed} of {asked} hits passed a read of the medium"),
                 );
                 return Ok(());
             }
         }
-        told.know(key, 0.9);
+        learned.know(key, 0.9);
         Ok(())
     }
 }
 
 /// Approximate number of sectors that are held behind a read, if another command waits during the read.
-fn read_on(desk: &mut Desk<'_, '_, '_>) -> Result<Option<u64>, ExtractError> {
-    let into = 4.min(desk.per_track / 4).max(1);
-    let most = desk.per_track - into - 2;
-    let held = desk.about(most, |desk, count| {
-        desk.likely(|desk| {
-            let Some(track) = desk.track(0, |_, _| true) else {
+fn read_on(buffer: &mut BufferProbe<'_, '_, '_>) -> Result<Option<u64>, ExtractError> {
+    let into = 4.min(buffer.per_track / 4).max(1);
+    let most = buffer.per_track - into - 2;
+    let held = buffer.about(most, |buffer, count| {
+        buffer.likely(|buffer| {
+            let Some(track) = buffer.track(0, |_, _| true) else {
                 return Ok(None);
             };
             let lba = track.start.get() + into;
-            let far = desk.far(lba);
-            is_held_behind(desk, (lba, far), count)
+            let far = buffer.far(lba);
+            is_held_behind(buffer, (lba, far), count)
         })
     })?;
     Ok(held.filter(|held| *held < most))
@@ -224,41 +226,44 @@ fn read_on(desk: &mut Desk<'_, '_, '_>) -> Result<Option<u64>, ExtractError> {
 /// Returns true if the sector `count` behind a read is held, if another command waits during the read. `None` if the other command was
 /// served first.
 fn is_held_behind(
-    desk: &mut Desk<'_, '_, '_>,
+    buffer: &mut BufferProbe<'_, '_, '_>,
     (lba, far): (u64, u64),
     count: u64,
 ) -> Result<Option<bool>, ExtractError> {
-    desk.away(lba)?;
-    let turns = 0.5 + desk.bench.random.unit();
-    desk.pause(turns);
-    let mut flight = Flight::new(desk.bench);
+    buffer.away(lba)?;
+    let turns = 0.5 + buffer.bench.random.unit();
+    buffer.pause(turns);
+    let mut flight = Flight::new(buffer.bench);
     flight.send(0, lba, 1)?;
     flight.send(1, far, 1)?;
     let first = flight.answer()?.tag;
     flight.answer()?;
     drop(flight);
-    desk.rest(0);
-    let held = desk.is_held(lba + count)?;
+    buffer.rest(0);
+    let held = buffer.is_held(lba + count)?;
     Ok((first == 0).then_some(held))
 }
 
 /// Returns true if the head stays on the track as long as the next command permits. The test uses half a turn. The head must stay when the
 /// arm would otherwise wait longer than that, and must leave when the arm would wait less.
-fn is_just_in_time(desk: &mut Desk<'_, '_, '_>, ground: &Ground<'_>) -> Result<bool, ExtractError> {
-    let target = Target::of(ground.layout);
+fn is_just_in_time(
+    buffer: &mut BufferProbe<'_, '_, '_>,
+    drive: &KnownDrive<'_>,
+) -> Result<bool, ExtractError> {
+    let target = Target::of(drive.layout);
     let mut stays = [None; 2];
     for (stays, wait) in stays.iter_mut().zip(WAITS) {
-        let votes = desk.votes(VOTES, |desk| {
-            let Some(track) = desk.track(0, |_, _| true) else {
+        let votes = buffer.votes(VOTES_PER_WAIT, |buffer| {
+            let Some(track) = buffer.track(0, |_, _| true) else {
                 return Ok(None);
             };
-            let lba = track.start.get() + desk.per_track / 16;
-            let run = ground.layout.run(Lba::new(lba));
-            let to = ground.layout.run(Lba::new(desk.far(lba))).track;
-            let there = ground.layout.locate(Lba::new(lba)).angle.turns()
-                + ground.way(run.track, to) / ground.turn;
-            match target.aim(to, ground.turn, part(there + wait)) {
-                Some(aim) => is_held_behind(desk, (lba, aim.lba), desk.per_track / 2),
+            let lba = track.start.get() + buffer.per_track / 16;
+            let run = drive.layout.run(Lba::new(lba));
+            let to = drive.layout.run(Lba::new(buffer.far(lba))).track;
+            let there = drive.layout.locate(Lba::new(lba)).angle.turns()
+                + drive.way(run.track, to) / drive.turn;
+            match target.aim(to, drive.turn, part(there + wait)) {
+                Some(aim) => is_held_behind(buffer, (lba, aim.lba), buffer.per_track / 2),
                 None => Ok(None),
             }
         })?;
@@ -272,9 +277,9 @@ impl Queueing {
     pub(super) fn come_sooner(
         &mut self,
         bench: &mut Bench<'_>,
-        ground: &Ground<'_>,
+        drive: &KnownDrive<'_>,
     ) -> Result<(), ExtractError> {
-        self.sooner = pairs(bench, ground, self.leaves, (SOONER, 0.0), |bench| {
+        self.sooner = pairs(bench, drive, self.leaves, (RANDOM_PAIRS, 0.0), |bench| {
             let last = bench.capacity() - 1;
             Ok(bench.random.up_to(last))
         })?;
@@ -289,12 +294,12 @@ impl Queueing {
 /// without any processing of the second command.
 fn pairs(
     bench: &mut Bench<'_>,
-    ground: &Ground<'_>,
+    drive: &KnownDrive<'_>,
     leaves: Option<Leaves>,
     (rounds, guess): (u32, f64),
     mut first: impl FnMut(&mut Bench<'_>) -> Result<u64, ExtractError>,
 ) -> Result<Option<f64>, ExtractError> {
-    let (layout, turn) = (ground.layout, ground.turn);
+    let (layout, turn) = (drive.layout, drive.turn);
     let target = Target::of(layout);
     // Differences between the start of a sector and the predicted arrival.
     let mut seen: Vec<f64> = Vec::new();
@@ -313,7 +318,7 @@ fn pairs(
         }
         let slot = turn / f64::from(run.sectors_per_track);
         let hold = leaves.map_or(0.0, |leaves| leaves.hold(slot));
-        let way = ground.way(run.track, to) + hold;
+        let way = drive.way(run.track, to) + hold;
         let Some(aim) = target.aim(to, turn, part(ends + (way + at) / turn)) else {
             continue;
         };

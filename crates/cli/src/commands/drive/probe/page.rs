@@ -11,7 +11,7 @@ use headtime_disk::profile::SeekCurve;
 use headtime_disk::{Mechanics, Profile};
 use headtime_lab::fault::{Fault, name};
 use headtime_lab::output::{TableColumn, Terminal, table};
-use headtime_probe::extract::{Extraction, Known, Stage, Verdict, Worth};
+use headtime_probe::extract::{Extraction, KeyState, Stage, Verdict, Worth};
 use headtime_sched::Op;
 use std::path::Path;
 
@@ -253,7 +253,7 @@ impl<'a> Page<'a> {
     /// True if a key of the profile was learned.
     fn knows(&self, key: &str) -> bool {
         let mut findings = self.verdict.findings.iter();
-        findings.any(|finding| finding.key == key && !matches!(finding.known, Known::Not(_)))
+        findings.any(|finding| finding.key == key && !matches!(finding.known, KeyState::Not(_)))
     }
 
     /// Describes remapped sectors, and the share of the disk that was read to find them.
@@ -367,13 +367,13 @@ impl<'a> Page<'a> {
         let mut findings: Vec<(String, String)> = findings
             .map(|finding| {
                 let known = match &finding.known {
-                    Known::Learned(confidence) => {
+                    KeyState::Learned(confidence) => {
                         let provisional = self.is_provisional() && finding.key != "rotation";
                         let mark = if provisional { ", provisional" } else { "" };
                         format!("{:.0} %{mark}", 100.0 * confidence)
                     }
-                    Known::Unchecked => "learned, and not checked".to_owned(),
-                    Known::Not(why) => format!("not learned: {why}"),
+                    KeyState::Unchecked => "learned, and not checked".to_owned(),
+                    KeyState::Not(why) => format!("not learned: {why}"),
                 };
                 (finding.key.to_owned(), known)
             })
@@ -423,7 +423,7 @@ impl<'a> Page<'a> {
         text.push_str("\nHow surely each key of the profile is known\n");
         let findings = self.findings();
         let mut all = self.verdict.findings.iter();
-        if all.all(|finding| matches!(finding.known, Known::Not(_))) {
+        if all.all(|finding| matches!(finding.known, KeyState::Not(_))) {
             // The probe ended before its first part was finished. A table would have no values.
             text.push_str("nothing of it: no part was looked at to its end\n");
             text.push_str(&format!("\n{}\n", self.sentence()));

@@ -9,7 +9,7 @@ use headtime_probe::extract::{Extraction, Stage, skews};
 use std::ops::Range;
 
 /// Smallest difference of skews, in turns, that counts.
-const SAME: f64 = 1e-5;
+const SKEW_DIFFERENCE_MIN: f64 = 1e-5;
 
 /// Consecutive tracks that are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,7 +63,7 @@ impl Tracks {
         };
         let near = |one: f64, other: f64| {
             let off = one - other;
-            (off - off.round()).abs() < SAME
+            (off - off.round()).abs() < SKEW_DIFFERENCE_MIN
         };
         let turned = match (self.skews, next.skews) {
             (Some(one), Some(other)) => (one.into_iter().zip(other)).all(|(a, b)| near(a, b)),

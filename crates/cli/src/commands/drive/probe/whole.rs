@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Time for a running step to end after the session's time is over.
-const GRACE: Nanos = Nanos::from_secs(10);
+const STEP_GRACE: Nanos = Nanos::from_secs(10);
 /// Least time between two writes of the state, in seconds. Steps of a simulated drive are fast, so repeating a few costs little.
 const WRITE_S: f64 = 0.1;
 /// End of the progress bar.
@@ -266,7 +266,7 @@ fn step(
 ) -> Result<Outlook, ExtractError> {
     let end = session
         .until
-        .map(|until| probe.now() + until.saturating_sub(extraction.spent) + GRACE);
+        .map(|until| probe.now() + until.saturating_sub(extraction.spent) + STEP_GRACE);
     let mut guarded = guarded(probe, extraction.scratch(), turning);
     let mut stop = |now: Time| session.is_told() || end.is_some_and(|end| now > end);
     let outlook = extraction.step_or_stay(&mut Stopping::new(&mut guarded, &mut stop));

@@ -4,7 +4,7 @@ use super::super::tracks::group_cylinders;
 use super::{Page, ProbeEnd};
 use crate::object::object;
 use headtime_lab::report::round;
-use headtime_probe::extract::{Known, Worth};
+use headtime_probe::extract::{KeyState, Worth};
 
 impl Page<'_> {
     /// The whole page as JSON.
@@ -30,9 +30,9 @@ impl Page<'_> {
         });
         let findings = self.verdict.findings.iter().map(|finding| {
             let (confidence, why) = match &finding.known {
-                Known::Learned(confidence) => (Some(round(*confidence, 6)), None),
-                Known::Unchecked => (None, Some("not checked")),
-                Known::Not(why) => (None, Some(why.as_str())),
+                KeyState::Learned(confidence) => (Some(round(*confidence, 6)), None),
+                KeyState::Unchecked => (None, Some("not checked")),
+                KeyState::Not(why) => (None, Some(why.as_str())),
             };
             object! { key: finding.key, confidence: confidence, why: why }
         });

@@ -1,7 +1,7 @@
-//! Questions about the contents of a drive's buffer.
+//! Timed reads that show which sectors a drive's buffer holds.
 //!
-//! A sector is in the buffer if a read of it is answered too soon for the medium. If the medium answers the question, the buffer fills a
-//! segment with sectors near it. Each question therefore has a place of its own.
+//! A sector is in the buffer if a read of it is answered too soon for the medium. If the medium answers the read, the buffer fills a
+//! segment with sectors near it. Each test therefore has a place of its own.
 
 use super::bench::Bench;
 use super::error::ExtractError;
@@ -19,13 +19,13 @@ pub struct HitTime {
 }
 
 /// Number of reads that measure these times.
-const HITS: usize = 60;
+const HIT_READS: usize = 60;
 /// Sectors at an end of a track that are left out.
-pub(super) const EDGE: u64 = 4;
+pub(super) const EDGE_SECTORS: u64 = 4;
 /// Most tracks to try until a suitable track is found.
-const TRIES: usize = 300;
+const TRACK_TRIES: usize = 300;
 /// Number of sampled tracks that determine the most common length.
-const LENGTHS: usize = 96;
+const SAMPLED_TRACKS: usize = 96;
 
 impl HitTime {
     /// Reads sectors twice. `None` if the second read is not faster.
@@ -34,7 +34,7 @@ impl HitTime {
         turn: f64,
     ) -> Result<Option<HitTime>, ExtractError> {
         let mut times = Vec::new();
-        for _ in 0..HITS {
+        for _ in 0..HIT_READS {
             let lba = bench.random.up_to(bench.capacity() - 1);
             bench.read(lba, 1)?;
             let again = bench.read(lba, 1)?;
@@ -47,7 +47,7 @@ impl HitTime {
         }
         // Noise about zero is cut off below. Only times above the median show the spread.
         times.sort_unstable_by(f64::total_cmp);
-        let spread = times[HITS * 9 / 10] - middle;
+        let spread = times[HIT_READS * 9 / 10] - middle;
         Ok(Some(HitTime {
             middle,
             limit: middle + 4.0 * spread + 15e3,
@@ -55,8 +55,8 @@ impl HitTime {
     }
 }
 
-/// A drive with known tracks and known hit times.
-pub(super) struct Desk<'b, 'a, 'l> {
+/// Tests of the buffer of a drive with known tracks and known hit times.
+pub(super) struct BufferProbe<'b, 'a, 'l> {
     pub bench: &'b mut Bench<'a>,
     pub layout: &'l Layout,
     /// Rotation time in nanoseconds.
@@ -70,19 +70,19 @@ pub(super) struct Desk<'b, 'a, 'l> {
     pub per_track: u64,
 }
 
-impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
+impl<'b, 'a, 'l> BufferProbe<'b, 'a, 'l> {
     /// Prepares questions about tracks in the largest zone of a layout.
     pub fn new(
         bench: &'b mut Bench<'a>,
         layout: &'l Layout,
         turn: f64,
         hit: HitTime,
-    ) -> Desk<'b, 'a, 'l> {
+    ) -> BufferProbe<'b, 'a, 'l> {
         let zones = layout.zones().map(|zone| zone.extent);
         let area = zones
             .max_by_key(|extent| extent.len)
             .expect("a layout has zones");
-        Desk::in_zone(bench, layout, turn, hit, area)
+        BufferProbe::in_zone(bench, layout, turn, hit, area)
     }
 
     /// Prepares questions about tracks in a given zone.
@@ -92,8 +92,8 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         turn: f64,
         hit: HitTime,
         area: Extent,
-    ) -> Desk<'b, 'a, 'l> {
-        let mut lengths: Vec<u64> = (0..LENGTHS)
+    ) -> BufferProbe<'b, 'a, 'l> {
+        let mut lengths: Vec<u64> = (0..SAMPLED_TRACKS)
             .map(|_| {
                 let lba = area.start.get() + bench.random.up_to(area.len.get() - 1);
                 layout.track_extent_of(Lba::new(lba)).len.get()
@@ -102,7 +102,7 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
         lengths.sort_unstable();
         let runs = lengths.chunk_by(|one, other| one == other);
         let per_track = runs.max_by_key(|run| run.len()).expect("some tracks")[0];
-        Desk {
+        BufferProbe {
             bench,
             layout,
             turn,
@@ -117,9 +117,9 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
     pub fn track(&mut self, before: u64, good: impl Fn(&Layout, Extent) -> bool) -> Option<Extent> {
         let area = self.area;
         let behind = |extent: Extent| self.layout.track_extent_of(extent.end());
-        for round in 0..2 * TRIES {
+        for round in 0..2 * TRACK_TRIES {
             // Where track lengths differ by head, no two neighbours are equal.
-            let alike = match round < TRIES {
+            let alike = match round < TRACK_TRIES {
                 true => self.per_track,
                 false => self.per_track * 8 / 10,
             };
@@ -143,11 +143,12 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
     /// Random track in the zone for which `good` is true, of any length.
     pub fn any_track(&mut self, good: impl Fn(&Layout, Extent) -> bool) -> Option<Extent> {
         let area = self.area;
-        (0..TRIES).find_map(|_| {
+        (0..TRACK_TRIES).find_map(|_| {
             let lba = area.start.get() + self.bench.random.up_to(area.len.get() - 1);
             let track = self.layout.track_extent_of(Lba::new(lba));
             let room = track.end().get() + 3 * self.per_track < area.end().get();
-            (room && track.len.get() > 2 * EDGE && good(self.layout, track)).then_some(track)
+            (room && track.len.get() > 2 * EDGE_SECTORS && good(self.layout, track))
+                .then_some(track)
         })
     }
 
@@ -266,11 +267,11 @@ impl<'b, 'a, 'l> Desk<'b, 'a, 'l> {
             if low == most {
                 return Ok(Some(most));
             }
-            let below = self.votes(3, |desk| match low {
+            let below = self.votes(3, |buffer| match low {
                 0 => Ok(Some(true)),
-                low => ask(desk, low),
+                low => ask(buffer, low),
             })?;
-            let behind = self.votes(3, |desk| ask(desk, low + 1))?;
+            let behind = self.votes(3, |buffer| ask(buffer, low + 1))?;
             if below.no == 0 && behind.yes == 0 {
                 return Ok(Some(low));
             }

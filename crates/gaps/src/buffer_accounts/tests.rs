@@ -19,7 +19,7 @@ const TURN: Nanos = Nanos::from_millis(10);
 
 /// A drive that has one command at a time, and takes 20 ms for each.
 struct Rig {
-    kept: Kept,
+    accounts: BufferAccounts,
     now: Time,
     next: u64,
 }
@@ -27,7 +27,7 @@ struct Rig {
 impl Rig {
     fn of(drive: Buffering) -> Rig {
         Rig {
-            kept: Kept::of(Some(drive), true),
+            accounts: BufferAccounts::of(Some(drive), true),
             now: Time::ZERO,
             next: 0,
         }
@@ -46,17 +46,18 @@ impl Rig {
     }
 
     /// Chooses a client's read for which the head waits for 3 ms. Returns true if the gap read before the client's read is held back.
-    fn comes(&mut self, start: u64, pick: Option<(Op, Join, Extent)>) -> bool {
+    fn chooses(&mut self, start: u64, pick: Option<(Op, Join, Extent)>) -> bool {
         self.next += 1;
         let whose = (RequestId::Client(self.next), Time::ZERO);
-        assert!(self.kept.notes(whose.0, whose.1, Op::Read));
+        assert!(self.accounts.is_unnoted(whose.0, whose.1, Op::Read));
         let extent = Extent::at(start, 8);
-        let does = self.kept.may_serve(self.now, extent, None);
+        let hit_expected = self.accounts.may_serve(self.now, extent, None);
         let track = Extent::at(start / 1000 * 1000, 1000);
         let waits = Some((Nanos::from_millis(3), track, TURN));
-        self.kept.comes(self.now, whose, extent, does, waits);
+        self.accounts
+            .note_read(self.now, whose, extent, hit_expected, waits);
         assert!(
-            !self.kept.notes(whose.0, whose.1, Op::Read),
+            !self.accounts.is_unnoted(whose.0, whose.1, Op::Read),
             "once is enough"
         );
         let op = pick.map_or(Op::Read, |(op, ..)| op);
@@ -66,19 +67,19 @@ impl Rig {
             blocks: 1,
             more: false,
         });
-        self.kept.holds(whose, op, pick.as_ref())
+        self.accounts.holds_back(whose, op, pick.as_ref())
     }
 
     /// Ends the client's read that was chosen.
     fn ends(&mut self, start: u64, surprise: Surprise) {
         let done = self.command(Op::Read, Extent::at(start, 8), Some(surprise));
-        self.kept.noticed(self.now, &done);
+        self.accounts.noticed(self.now, &done);
     }
 
     /// Chooses and ends a client's read. The gap read is made unless it is held back.
     fn reads(&mut self, start: u64, pick: Option<Extent>, surprise: Surprise) {
         let pick = pick.map(|extent| (Op::Read, Join::Before, extent));
-        if !self.comes(start, pick)
+        if !self.chooses(start, pick)
             && let Some((_, _, extent)) = pick
         {
             self.picks(Op::Read, extent);
@@ -89,20 +90,20 @@ impl Rig {
     /// Ends a gap read of any scan.
     fn picks(&mut self, op: Op, extent: Extent) {
         let done = self.command(op, extent, None);
-        self.kept.picked(self.now, &done);
+        self.accounts.picked(self.now, &done);
     }
 
     fn with(&self, extent: Extent) -> bool {
-        self.kept.with.has(self.now, extent)
+        self.accounts.with.has(self.now, extent)
     }
 
     fn without(&self, extent: Extent) -> bool {
-        let (_, without) = self.kept.guard.as_ref().expect("it guards");
+        let (_, without) = self.accounts.guard.as_ref().expect("it guards");
         without.has(self.now, extent)
     }
 
     fn in_fact(&self, extent: Extent) -> bool {
-        self.kept.in_fact().has(self.now, extent)
+        self.accounts.in_fact().has(self.now, extent)
     }
 }
 
@@ -111,7 +112,7 @@ impl Rig {
 fn at_rest() -> Rig {
     let mut rig = Rig::of(DRIVE);
     for track in [1_000, 2_000] {
-        assert!(!rig.kept.rests());
+        assert!(!rig.accounts.rests());
         rig.reads(
             track + 500,
             Some(Extent::at(90_000 + track, 8)),
@@ -119,14 +120,14 @@ fn at_rest() -> Rig {
         );
         rig.reads(track + 400, None, Surprise::None);
     }
-    assert!(rig.kept.rests());
+    assert!(rig.accounts.rests());
     rig
 }
 
 /// Makes reads without a hit to lose, until the suspension ends. The gap read `held` is held back before each read.
 fn until_it_ends(rig: &mut Rig, held: Extent) {
     let mut nth = 0;
-    while rig.kept.rests() {
+    while rig.accounts.rests() {
         nth += 1;
         assert!(nth < 10_000);
         rig.reads(1_000_000 + nth * 1_000, Some(held), Surprise::None);
@@ -140,7 +141,7 @@ fn a_pick_of_any_scan_is_in_the_account_with_picks_alone_and_other_reads_are_in_
     rig.picks(Op::Read, pick);
     assert!(rig.with(pick) && !rig.without(pick));
     let done = rig.command(Op::Read, other, None);
-    rig.kept.passed(rig.now, &done);
+    rig.accounts.passed(rig.now, &done);
     assert!(rig.with(other) && rig.without(other));
 }
 
@@ -154,7 +155,7 @@ fn what_passes_in_front_of_a_read_is_lost_to_the_account_with_picks_if_there_is_
     let front = Extent::at(2_200, 308);
     assert!(!rig.with(front) && rig.without(front));
     // A gap read in its request's command is read with the sectors that pass in front of both.
-    assert!(!rig.comes(3_500, Some((Op::Read, Join::With, Extent::at(3_400, 100)))));
+    assert!(!rig.chooses(3_500, Some((Op::Read, Join::With, Extent::at(3_400, 100)))));
     let now = rig.now;
     rig.picks(Op::Read, Extent::at(3_400, 100));
     rig.now = now;
@@ -169,7 +170,7 @@ fn a_drive_that_keeps_nothing_in_front_has_no_front() {
         front: false,
         ..DRIVE
     });
-    assert!(!rig.kept.needs_waits());
+    assert!(!rig.accounts.needs_waits());
     rig.reads(1_500, None, Surprise::None);
     assert!(rig.with(Extent::at(1_500, 8)) && !rig.with(Extent::at(1_499, 8)));
 }
@@ -183,9 +184,9 @@ fn while_gaps_rest_what_was_picked_before_is_in_the_buffer_in_fact() {
     rig.reads(2_500, None, Surprise::None);
     // A second lost hit suspends gap reads while a gap read is in the drive.
     rig.reads(3_500, Some(Extent::at(92_000, 8)), Surprise::None);
-    rig.comes(3_400, None);
+    rig.chooses(3_400, None);
     rig.ends(3_400, Surprise::None);
-    assert!(rig.kept.rests());
+    assert!(rig.accounts.rests());
     rig.picks(Op::Read, on_its_way);
     for extent in [before, on_its_way, Extent::at(2_200, 308)] {
         assert!(rig.in_fact(extent), "{extent}");
@@ -201,7 +202,7 @@ fn when_a_rest_ends_what_was_held_is_not_in_the_buffer() {
     let mut rig = at_rest();
     let held = Extent::at(70_000, 8);
     // This read goes to the drive during the suspension and is done after the suspension's end.
-    assert!(rig.comes(500, Some((Op::Read, Join::Before, Extent::at(71_000, 8)))));
+    assert!(rig.chooses(500, Some((Op::Read, Join::Before, Extent::at(71_000, 8)))));
     let late = rig.next;
     until_it_ends(&mut rig, held);
     assert!(!rig.with(held) && !rig.in_fact(held));
@@ -217,7 +218,7 @@ fn a_read_that_the_buffer_has_of_a_pick_is_no_surprise_in_a_rest() {
     for _ in 0..64 {
         rig.reads(92_000, None, Surprise::Hit);
     }
-    assert!(rig.kept.rests() && !rig.kept.surprises());
+    assert!(rig.accounts.rests() && !rig.accounts.surprises());
 }
 
 #[test]
@@ -225,7 +226,7 @@ fn a_pick_that_is_held_counts_as_read_and_one_that_would_write_as_written() {
     let mut rig = at_rest();
     let held = Extent::at(70_000, 8);
     let of_a_writer = Extent::at(72_000, 8);
-    assert!(rig.comes(5_500, Some((Op::Read, Join::Before, held))));
+    assert!(rig.chooses(5_500, Some((Op::Read, Join::Before, held))));
     // Only the first gap read that is held back for a request counts.
     let second = (RequestId::Client(rig.next), Time::ZERO);
     let pick = Pick {
@@ -234,10 +235,10 @@ fn a_pick_that_is_held_counts_as_read_and_one_that_would_write_as_written() {
         blocks: 1,
         more: false,
     };
-    assert!(rig.kept.holds(second, Op::Read, Some(&pick)));
+    assert!(rig.accounts.holds_back(second, Op::Read, Some(&pick)));
     rig.ends(5_500, Surprise::None);
     assert!(rig.with(held) && !rig.with(pick.extent));
-    assert!(rig.comes(6_500, Some((Op::Write, Join::Before, of_a_writer))));
+    assert!(rig.chooses(6_500, Some((Op::Write, Join::Before, of_a_writer))));
     rig.ends(6_500, Surprise::None);
     assert!(!rig.with(of_a_writer), "writes are not read");
     assert!(
@@ -250,31 +251,31 @@ fn a_pick_that_is_held_counts_as_read_and_one_that_would_write_as_written() {
 fn in_a_rest_a_pick_goes_in_the_command_of_a_request_that_is_no_hit() {
     let mut rig = at_rest();
     let with = |start: u64| Some((Op::Read, Join::With, Extent::at(start - 8, 8)));
-    assert!(!rig.comes(5_500, with(5_500)));
+    assert!(!rig.chooses(5_500, with(5_500)));
     rig.ends(5_500, Surprise::None);
     // The account without gap reads has the sectors. The account with gap reads has not, since a gap read took the wait.
-    assert!(rig.comes(6_500, Some((Op::Read, Join::Before, Extent::at(70_000, 8)))));
+    assert!(rig.chooses(6_500, Some((Op::Read, Join::Before, Extent::at(70_000, 8)))));
     rig.ends(6_500, Surprise::None);
-    assert!(rig.comes(6_400, with(6_400)));
+    assert!(rig.chooses(6_400, with(6_400)));
     // No gap read was found.
-    assert!(rig.comes(7_500, None));
+    assert!(rig.chooses(7_500, None));
 }
 
 #[test]
 fn without_a_guard_nothing_is_noted_or_held() {
-    let mut kept = Kept::of(Some(DRIVE), false);
+    let mut accounts = BufferAccounts::of(Some(DRIVE), false);
     let whose = (RequestId::Client(1), Time::ZERO);
-    assert!(!kept.notes(whose.0, whose.1, Op::Read));
+    assert!(!accounts.is_unnoted(whose.0, whose.1, Op::Read));
     let waits = None;
-    kept.comes(Time::ZERO, whose, Extent::at(0, 8), false, waits);
-    assert!(!kept.holds(whose, Op::Read, None) && !kept.rests());
+    accounts.note_read(Time::ZERO, whose, Extent::at(0, 8), false, waits);
+    assert!(!accounts.holds_back(whose, Op::Read, None) && !accounts.rests());
 }
 
 #[test]
 fn writes_and_jobs_are_not_noted() {
-    let mut kept = Kept::of(Some(DRIVE), true);
-    assert!(!kept.notes(RequestId::Client(1), Time::ZERO, Op::Write));
-    assert!(!kept.notes(RequestId::Background(1), Time::ZERO, Op::Read));
+    let mut accounts = BufferAccounts::of(Some(DRIVE), true);
+    assert!(!accounts.is_unnoted(RequestId::Client(1), Time::ZERO, Op::Write));
+    assert!(!accounts.is_unnoted(RequestId::Background(1), Time::ZERO, Op::Read));
 }
 
 /// Returns a rig after 1,024 reads. Before `wrote` of the reads the drive destaged, before the read itself or before the read's gap read.
@@ -289,7 +290,7 @@ fn behind_writes(wrote: u64, before_pick: bool) -> Rig {
         };
         let pick = Extent::at(start + 500_000_000, 8);
         let done = rig.command(Op::Read, pick, Some(surprise(before_pick)));
-        rig.kept.picked(rig.now, &done);
+        rig.accounts.picked(rig.now, &done);
         rig.ends(start, surprise(!before_pick));
     }
     rig
@@ -298,28 +299,28 @@ fn behind_writes(wrote: u64, before_pick: bool) -> Rig {
 #[test]
 fn gap_reads_are_rationed_where_the_drive_destages_before_more_than_one_of_fifty_reads() {
     for before_pick in [false, true] {
-        assert!(!behind_writes(20, before_pick).kept.rations());
+        assert!(!behind_writes(20, before_pick).accounts.rations());
         let mut rig = behind_writes(21, before_pick);
-        assert!(rig.kept.rations(), "{before_pick}");
+        assert!(rig.accounts.rations(), "{before_pick}");
         // Rationing ends when fewer of the last reads follow a destage.
         for nth in 0..60 {
             rig.ends(nth * 1_000, Surprise::None);
         }
-        assert!(!rig.kept.rations(), "{before_pick}");
+        assert!(!rig.accounts.rations(), "{before_pick}");
         // A read without a prediction does not count, nor does a destage before the read's gap read.
         let mut rig = behind_writes(20, before_pick);
         let pick = rig.command(Op::Read, Extent::at(9, 1), Some(Surprise::Destaging(1)));
-        rig.kept.picked(rig.now, &pick);
+        rig.accounts.picked(rig.now, &pick);
         let write = rig.command(Op::Write, Extent::at(99, 1), Some(Surprise::None));
-        rig.kept.noticed(rig.now, &write);
+        rig.accounts.noticed(rig.now, &write);
         let unpredicted = rig.command(Op::Read, Extent::at(700_000_000, 1), None);
-        rig.kept.noticed(rig.now, &unpredicted);
+        rig.accounts.noticed(rig.now, &unpredicted);
         rig.ends(800_000_000, Surprise::None);
-        assert!(!rig.kept.rations(), "{before_pick}");
+        assert!(!rig.accounts.rations(), "{before_pick}");
         // The counts start anew when the drive gets few commands for a scan.
         let mut rig = behind_writes(500, before_pick);
-        rig.kept.begin_narrow(rig.now);
-        assert!(!rig.kept.rations());
+        rig.accounts.begin_narrow(rig.now);
+        assert!(!rig.accounts.rations());
     }
 }
 
@@ -328,13 +329,13 @@ fn one_of_fifty_reads_comes_behind_a_destage_and_a_gap_read() {
     for wrote in [0, 20, 64, 100, 128, 500] {
         let mut rig = behind_writes(wrote, false);
         // Credit from before is used up first.
-        while (21..129).contains(&wrote) && rig.kept.allows() {
-            rig.kept.pay();
+        while (21..129).contains(&wrote) && rig.accounts.allows() {
+            rig.accounts.pay();
         }
         let mut made = 0_u64;
         for nth in 0..10_240_u64 {
-            if rig.kept.allows() {
-                rig.kept.pay();
+            if rig.accounts.allows() {
+                rig.accounts.pay();
                 made += 1;
             }
             let destaging = nth * wrote % 1024 < wrote;
@@ -360,19 +361,19 @@ fn one_of_fifty_reads_comes_behind_a_destage_and_a_gap_read() {
 #[test]
 fn a_drive_that_destages_is_no_drive_that_surprises() {
     let mut rig = behind_writes(1024, false);
-    assert!(!rig.kept.surprises());
+    assert!(!rig.accounts.surprises());
     for nth in 0..64 {
         rig.ends(nth * 1_000_000, Surprise::Turns(1));
     }
-    assert!(rig.kept.surprises());
+    assert!(rig.accounts.surprises());
 }
 
 #[test]
 fn some_destages_among_the_first_reads_suspend_gap_reads() {
     let mut rig = Rig::of(DRIVE);
     for nth in 0..9 {
-        assert!(rig.kept.allows(), "{nth}");
+        assert!(rig.accounts.allows(), "{nth}");
         rig.ends(nth * 1_000_000, Surprise::Destaging(1));
     }
-    assert!(!rig.kept.allows());
+    assert!(!rig.accounts.allows());
 }

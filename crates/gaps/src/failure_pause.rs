@@ -3,23 +3,23 @@
 use headtime_units::{Nanos, Time};
 
 /// Pause after the first failure; doubled with each further failure in a row.
-const FIRST: Nanos = Nanos::from_millis(100);
-const LONGEST: Nanos = Nanos::from_secs(10);
+const PAUSE_FIRST: Nanos = Nanos::from_millis(100);
+const PAUSE_MAX: Nanos = Nanos::from_secs(10);
 
 /// Time at which a job may go on after reads that failed for another reason than their sectors. Further reads do not help then. The job
 /// pauses for 100 ms, twice as long after each further failure in a row, and never longer than 10 s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rests {
+pub struct FailurePause {
     failures: u32,
     until: Time,
 }
 
-impl Rests {
+impl FailurePause {
     /// Notes a failed read.
     pub fn failed(&mut self, now: Time) {
-        let rest = FIRST.saturating_mul(1 << self.failures.min(10));
+        let rest = PAUSE_FIRST.saturating_mul(1 << self.failures.min(10));
         self.failures += 1;
-        self.until = now.saturating_add(rest.min(LONGEST));
+        self.until = now.saturating_add(rest.min(PAUSE_MAX));
     }
 
     /// Notes a successful read. The next failure counts as the first.
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_rest_doubles_up_to_the_longest_and_begins_anew_after_a_success() {
-        let mut rests = Rests::default();
+        let mut rests = FailurePause::default();
         assert_eq!(rests.until(), Time::ZERO);
         let now = Time::ZERO + Nanos::from_secs(5);
         let mut rest = || {

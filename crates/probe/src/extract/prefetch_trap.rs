@@ -1,4 +1,4 @@
-//! Test for drives that stay on a track: after a second consecutive read on a track they read on before any other work.
+//! Test for the prefetch trap: after a second consecutive read on a track, some drives read on to its end before any other work.
 //!
 //! The next read is late by the rest of the track, and no rule fits its time. A read elsewhere in between restores normal behaviour, at the
 //! cost of one more read. The test is therefore made only if a walk is slow.
@@ -11,20 +11,20 @@ use super::walk::Walked;
 use headtime_units::Nanos;
 
 /// Time of the walk before its pace is judged.
-const EARLY: Nanos = Nanos::from_secs(180);
+const JUDGED_AFTER: Nanos = Nanos::from_secs(180);
 /// Divisor of the patience: a walk is slow if its estimated time exceeds this part.
-const SLOW: f64 = 3.0;
+const SLOW_WALK_PART: f64 = 3.0;
 /// Number of places with three consecutive reads.
-const PLACES: u64 = 32;
-/// Distances between the three sectors, in units of 512 bytes. On most drives at least one distance keeps all three on a track and out of
-/// the buffer.
-const APART: [u64; 3] = [40, 150, 500];
+const PLACES_TESTED: u64 = 32;
+/// Distances between the three reads of a test, in sectors of 512 bytes. On most drives, at least one of these distances keeps
+/// the three sectors on one track, and none of them in the buffer by the read of another.
+const READ_DISTANCES: [u64; 3] = [40, 150, 500];
 /// Fewest last reads that must come from the medium.
-const LEAST: u64 = 8;
+const MEDIUM_READS_MIN: u64 = 8;
 /// Deviation of the last read from its angle alone, in turns, that counts as late.
-const LATE: f64 = 0.02;
-/// Divisor: a larger share of late reads than `1 / PART` is no accident.
-const PART: u64 = 5;
+const LATE_TURNS: f64 = 0.02;
+/// Divisor: a larger share of late reads than `1 / LATE_READS_PART` is no accident.
+const LATE_READS_PART: u64 = 5;
 
 impl Extraction {
     /// Tests once if the drive stays on tracks, provided that the walk is old enough and slow.
@@ -34,9 +34,9 @@ impl Extraction {
         spent: Nanos,
     ) -> Result<(), ExtractError> {
         let least = self.pace.least(self.capacity);
-        let slow = self.patience.as_nanos() as f64 / SLOW;
+        let slow = self.patience.as_nanos() as f64 / SLOW_WALK_PART;
         let gets_on = least.is_some_and(|least| least < slow);
-        if self.walked.asked || spent < EARLY || gets_on || self.walked.upto == 0 {
+        if self.walked.asked || spent < JUDGED_AFTER || gets_on || self.walked.upto == 0 {
             return Ok(());
         }
         self.walked.asked = true;
@@ -59,8 +59,10 @@ fn stays_on_tracks(bench: &mut Bench<'_>) -> Result<bool, ExtractError> {
     let sectors = 512.0 / f64::from(bench.probe.sector_bytes().max(512));
     let unit = bench.unit();
     let mut places = Vec::new();
-    for place in 0..PLACES {
-        let apart = (APART[place as usize % APART.len()] as f64 * sectors) as u64 / unit * unit;
+    for place in 0..PLACES_TESTED {
+        let apart = (READ_DISTANCES[place as usize % READ_DISTANCES.len()] as f64 * sectors) as u64
+            / unit
+            * unit;
         let first = bench.random.up_to(bench.capacity() - 2 * apart - 1) / unit * unit;
         places.push([first, first + apart, first + 2 * apart]);
     }
@@ -73,8 +75,8 @@ fn stays_on_tracks(bench: &mut Bench<'_>) -> Result<bool, ExtractError> {
     for (place, alone) in places.into_iter().zip(alone) {
         if let Some(angle) = bench.last_of(place)? {
             seen += 1;
-            late += u64::from(near(angle - alone).abs() > LATE);
+            late += u64::from(near(angle - alone).abs() > LATE_TURNS);
         }
     }
-    Ok(seen >= LEAST && late * PART > seen)
+    Ok(seen >= MEDIUM_READS_MIN && late * LATE_READS_PART > seen)
 }

@@ -1,6 +1,6 @@
 //! Reads that promises allow now, and verdicts on promises.
 
-use super::{AGREE, ClientWaits, Outlook, Promise, Promised, Verdict};
+use super::{CHECKS_IN_ROW, ClientWaits, Outlook, Promise, Promised, Verdict};
 use headtime_units::{Nanos, Time};
 
 impl Promise {
@@ -78,7 +78,7 @@ impl Promise {
     }
 
     fn set_verdict(&mut self, now: Time, verdict: Verdict) {
-        self.said = (verdict, AGREE.1);
+        self.said = (verdict, CHECKS_IN_ROW.1);
         if verdict != self.verdict {
             self.verdict = verdict;
             self.changes.push((now, verdict));
@@ -111,8 +111,8 @@ impl Promise {
         self.said = (verdict, times);
         let agree = match (self.verdict, verdict) {
             (Verdict::Unknown, Verdict::Holds) => 1,
-            (Verdict::Unknown | Verdict::Holds, _) | (_, Verdict::Neither) => AGREE.0,
-            _ => AGREE.1,
+            (Verdict::Unknown | Verdict::Holds, _) | (_, Verdict::Neither) => CHECKS_IN_ROW.0,
+            _ => CHECKS_IN_ROW.1,
         };
         if times >= agree {
             self.set_verdict(now, verdict);

@@ -1,4 +1,4 @@
-//! Early end of a walk over the tracks that makes no progress.
+//! Limits of a walk over the tracks: the walk ends early if its rows explain no tracks, or if it is too slow for the patience.
 
 use super::Extraction;
 use super::error::ExtractError;
@@ -7,7 +7,7 @@ use super::walk::Walked;
 use headtime_units::Nanos;
 
 /// Fewest rows for a check of the number of tracks per row.
-const ROWS: u64 = 128;
+const ROWS_MIN: u64 = 128;
 
 impl Extraction {
     /// Sets the time limit of the walk over the tracks.
@@ -24,7 +24,7 @@ impl Extraction {
         let upto = self.walked.upto;
         self.pace.note(spent, upto);
         let (rows, tracks) = rows_and_tracks(&self.walked);
-        if rows >= ROWS && rows > tracks {
+        if rows >= ROWS_MIN && rows > tracks {
             return Err(self.no_rule());
         }
         if spent.saturating_sub(self.pace.since()) > longest_step(self.patience) {

@@ -1,12 +1,12 @@
-//! Results about the rotation.
+//! Rotation time, and sectors with known angles.
 
 use serde::{Deserialize, Serialize};
 
 /// Number of reads of each place that determine its angle.
-pub(super) const ROUNDS: usize = 4;
+pub(super) const ROUNDS_PER_PLACE: usize = 4;
 /// Number of places above which the buffer is large. With more places a second sample takes long, since a place must leave the buffer
 /// first. Reading all places takes long, too.
-pub(super) const MANY: usize = 100;
+pub(super) const LARGE_BUFFER_PLACES: usize = 100;
 
 /// A sector and the angle of its answers, in turns.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Mark {
     pub angle: f64,
 }
 
-/// Results about the rotation.
+/// Rotation time, sectors with known angles, and the spread of answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spindle {
     /// Rotation time in nanoseconds.

@@ -20,12 +20,12 @@ pub fn known(config: &DiskConfig, drive: Option<&Profile>) -> Result<Known, Faul
 }
 
 /// Least size in bytes of a disk for which the curve of a recent drive is assumed.
-const TODAY: u64 = 1_000_000_000_000;
+const RECENT_BYTES_MIN: u64 = 1_000_000_000_000;
 
 /// Drive whose curve is assumed for a disk of this size.
 pub fn assumed(bytes: u64) -> Profile {
     let name = match bytes {
-        TODAY.. => "exos-x18",
+        RECENT_BYTES_MIN.. => "exos-x18",
         _ => "wd5000aaks",
     };
     by_name(name).expect("it is shipped").clone()

@@ -2,16 +2,16 @@
 
 use super::bench::Bench;
 use super::error::ExtractError;
-use super::turns::{LATE, mean, near, part};
+use super::turns::{LATE_DEVIATIONS, mean, near, part};
 
 /// Target deviation of a sample's mean, in sectors: four such deviations are about a third of a sector. The number of reads follows.
-const EXACT: f64 = 0.35 / 4.0;
+const MEAN_DEVIATION_SECTORS: f64 = 0.35 / 4.0;
 /// Most reads per sample.
-const MOST: f64 = 15.0;
+const READS_MAX: f64 = 15.0;
 /// Number of standard deviations between a mean and the tolerance that decides a comparison.
-const SURE: f64 = 1.5;
+const SURE_DEVIATIONS: f64 = 1.5;
 /// Reads in vain that a sample may have, beyond twice its planned number of reads.
-const IN_VAIN: usize = 4;
+const READS_IN_VAIN_MAX: usize = 4;
 
 impl Bench<'_> {
     /// Returns true if a sample consists of several reads because answers vary. With a large buffer a sample is a single read
@@ -23,7 +23,8 @@ impl Bench<'_> {
     /// Most reads per sample for tracks of the expected length.
     fn reads_of_look(&self) -> usize {
         let vary = self.vary * self.slots as f64;
-        libm::ceil((vary / EXACT) * (vary / EXACT)).clamp(1.0, MOST) as usize
+        libm::ceil((vary / MEAN_DEVIATION_SECTORS) * (vary / MEAN_DEVIATION_SECTORS))
+            .clamp(1.0, READS_MAX) as usize
     }
 
     /// Mean deviation of a sample, in turns.
@@ -53,7 +54,7 @@ impl Bench<'_> {
         let (Some(seen), Some(angle)) = (self.seen.get(&lba), self.noted(lba)) else {
             return 0;
         };
-        let agrees = |seen: &&f64| near(*seen - angle).abs() <= LATE * self.vary;
+        let agrees = |seen: &&f64| near(*seen - angle).abs() <= LATE_DEVIATIONS * self.vary;
         seen.iter().filter(agrees).count()
     }
 
@@ -62,7 +63,7 @@ impl Bench<'_> {
         if self.varies() {
             // A single read may be late.
             let needed = self.reads_of_look().max(2);
-            for _ in 0..2 * needed + IN_VAIN {
+            for _ in 0..2 * needed + READS_IN_VAIN_MAX {
                 if self.agreed(lba) >= needed {
                     break;
                 }
@@ -82,13 +83,13 @@ impl Bench<'_> {
     ) -> Result<f64, ExtractError> {
         if self.varies() {
             let reads = self.reads_of_look();
-            for _ in 0..2 * reads + IN_VAIN {
+            for _ in 0..2 * reads + READS_IN_VAIN_MAX {
                 let (agreed, noted) = (self.agreed(lba), self.noted(lba));
                 if let Some(angle) = noted.filter(|_| agreed > 0) {
                     let off = near(angle - expected).abs();
                     // A read at an unexpected angle may be late.
                     let least = if off < tolerance { 1 } else { 2 };
-                    let doubt = SURE * self.vary / (agreed as f64).sqrt();
+                    let doubt = SURE_DEVIATIONS * self.vary / (agreed as f64).sqrt();
                     if agreed >= least && (agreed >= reads || (off - tolerance).abs() > doubt) {
                         break;
                     }

@@ -16,18 +16,18 @@ pub(super) struct OnFile {
 /// A date, and the part of its time that had passed when the job took the date over. The wall clock is read only then. Later the job counts
 /// the time itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct PromiseDate {
     date: FinishBy,
     at: Time,
     passed: Nanos,
 }
 
-impl Heard {
+impl PromiseDate {
     /// Takes over a date. If `before` has the same date, its count continues.
-    pub fn of(before: Option<Heard>, date: FinishBy, now: Time, wall: Wall) -> Heard {
-        match before.filter(|heard| heard.date == date) {
-            Some(heard) => heard,
-            None => Heard {
+    pub fn of(before: Option<PromiseDate>, date: FinishBy, now: Time, wall: Wall) -> PromiseDate {
+        match before.filter(|date_taken| date_taken.date == date) {
+            Some(date_taken) => date_taken,
+            None => PromiseDate {
                 date,
                 at: now,
                 passed: date.passed(wall),
@@ -52,16 +52,16 @@ mod tests {
             promised: Wall(100_000),
         };
         let at = |seconds| Time::ZERO + Nanos::from_secs(seconds);
-        let heard = Heard::of(None, date, at(10), Wall(120_000));
-        assert_eq!(heard.passed(at(10)), Nanos::from_secs(20));
+        let date_taken = PromiseDate::of(None, date, at(10), Wall(120_000));
+        assert_eq!(date_taken.passed(at(10)), Nanos::from_secs(20));
         // Ten seconds later the clock is set to another day.
-        let again = Heard::of(Some(heard), date, at(20), Wall(900_000_000));
+        let again = PromiseDate::of(Some(date_taken), date, at(20), Wall(900_000_000));
         assert_eq!(again.passed(at(20)), Nanos::from_secs(30));
         let other = FinishBy {
             within: Nanos::from_secs(61),
             ..date
         };
-        let other = Heard::of(Some(heard), other, at(20), Wall(130_000));
+        let other = PromiseDate::of(Some(date_taken), other, at(20), Wall(130_000));
         assert_eq!(other.passed(at(20)), Nanos::from_secs(30));
         assert_eq!(other.passed(at(21)), Nanos::from_secs(31));
     }

@@ -1,4 +1,4 @@
-//! Model of a drive's buffer, and of the order in which the drive serves commands.
+//! Two accounts of a drive's buffer, and counts of reads that the drive served otherwise than predicted.
 //!
 //! Two accounts model the contents of the buffer: the first as if every gap were used, the second as if no gap were used. While gap reads
 //! are made, the first account is the fact. While gap reads are suspended, the second account is the fact. When a suspension starts or
@@ -28,7 +28,7 @@ use headtime_units::{Extent, Lba, Nanos, Time};
 
 /// Both accounts of the buffer, with the counts of surprises and destages.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct BufferAccounts {
     /// Possible contents of the buffer if every gap is used.
     with: Buffer,
     /// For [`Hits::Guarded`]: the guard, and the possible contents of the buffer if no gap is used.
@@ -39,15 +39,15 @@ pub(super) struct Kept {
     narrow_from: Time,
 }
 
-impl Kept {
+impl BufferAccounts {
     /// Returns a model that has seen no commands.
-    pub fn new<P: Passing>(model: &P, options: &FreeblockOptions) -> Kept {
+    pub fn new<P: Passing>(model: &P, options: &FreeblockOptions) -> BufferAccounts {
         let of = model.buffering().filter(|_| options.hits.counts());
-        Kept::of(of, options.hits == Hits::Guarded && of.is_some())
+        BufferAccounts::of(of, options.hits == Hits::Guarded && of.is_some())
     }
 
-    fn of(of: Option<Buffering>, guards: bool) -> Kept {
-        Kept {
+    fn of(of: Option<Buffering>, guards: bool) -> BufferAccounts {
+        BufferAccounts {
             with: Buffer::new(of),
             guard: guards.then(|| (Guard::new(), Buffer::new(of))),
             surprises: Surprises::default(),
@@ -101,8 +101,8 @@ impl Kept {
         self.with.may_serve(now, read, behind)
     }
 
-    /// Returns true if a request is a client's read that has not been [noted](Kept::comes).
-    pub fn notes(&mut self, id: RequestId, arrival: Time, op: Op) -> bool {
+    /// Returns true if a request is a client's read that has not been [noted](BufferAccounts::note_read).
+    pub fn is_unnoted(&mut self, id: RequestId, arrival: Time, op: Op) -> bool {
         match (&mut self.guard, id) {
             (Some((guard, _)), RequestId::Client(id)) => {
                 op.is_read() && guard.last(id, arrival).is_none()
@@ -116,14 +116,15 @@ impl Kept {
         self.with.keeps_front() || self.with.stays()
     }
 
-    /// Notes a client's read that is about to go to the drive. `does` is true if the buffer may serve the read. `waits` has the predicted
-    /// wait of the head, the addresses of the track, and the length of a turn, if the buffer [depends](Kept::needs_waits) on them.
-    pub fn comes(
+    /// Notes a client's read that is about to go to the drive. `hit_expected` is true if the buffer may serve the read. `waits` has the
+    /// predicted wait of the head, the addresses of the track, and the length of a turn, if the buffer
+    /// [depends](BufferAccounts::needs_waits) on them.
+    pub fn note_read(
         &mut self,
         now: Time,
         (id, arrival): (RequestId, Time),
         extent: Extent,
-        does: bool,
+        hit_expected: bool,
         waits: Option<(Nanos, Extent, Nanos)>,
     ) {
         let (Some((guard, without)), RequestId::Client(id)) = (&mut self.guard, id) else {
@@ -132,22 +133,27 @@ impl Kept {
         let front = waits.map_or(extent.start, |(waits, track, turn)| {
             self.with.front(extent.start, waits, track, turn)
         });
-        guard.comes(Coming {
+        guard.note_read(Coming {
             id,
             arrival,
             front,
             waits: waits.map(|(waits, ..)| waits),
-            is_behind: false,
+            has_gap_read_ahead: false,
             is_taken: false,
-            would: without.has(now, extent),
-            does,
+            hit_without_gaps: without.has(now, extent),
+            hit_expected,
             held: None,
             rests: guard.rests(),
         });
     }
 
     /// Notes the gap read, or gap write, that was found for a request. Returns true if the gap read is held back.
-    pub fn holds(&mut self, (id, arrival): (RequestId, Time), op: Op, pick: Option<&Pick>) -> bool {
+    pub fn holds_back(
+        &mut self,
+        (id, arrival): (RequestId, Time),
+        op: Op,
+        pick: Option<&Pick>,
+    ) -> bool {
         let Some((guard, _)) = &mut self.guard else {
             return false;
         };
@@ -158,10 +164,10 @@ impl Kept {
         let Some(coming) = guard.last(id, arrival) else {
             return rests;
         };
-        coming.is_behind |= pick.join == Join::Before;
+        coming.has_gap_read_ahead |= pick.join == Join::Before;
         coming.is_taken = true;
         let is_free = pick.join == Join::With && !self.with.stays();
-        let holds = rests && (coming.would || !is_free);
+        let holds = rests && (coming.hit_without_gaps || !is_free);
         // Only the first gap read that is held back for a request counts.
         if holds && coming.held.is_none() {
             coming.held = Some((op, pick.extent));
@@ -251,9 +257,9 @@ impl Kept {
             Some(_) => self.with.moved(done.issued, waits(true)),
             None => {}
         }
-        let made = coming.is_behind && !coming.rests;
+        let made = coming.has_gap_read_ahead && !coming.rests;
         let [with_pick, without_pick] = match rests {
-            true => [coming.is_behind, made],
+            true => [coming.has_gap_read_ahead, made],
             false => [made, false],
         };
         let from = |is_behind| if is_behind { start } else { coming.front };

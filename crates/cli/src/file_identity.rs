@@ -1,4 +1,4 @@
-//! Refuses to use one file for two purposes, even under two names.
+//! Identities of files and devices. One file must not serve two purposes, even under two names.
 
 use headtime_lab::fault::{Fault, name};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Identity of a file or a device. All names have the same identity: hard links, mounts of one folder in two places, nodes of one
 /// device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Thing {
+pub(crate) enum FileIdentity {
     /// Number of the file system, and number of the file.
     File(u64, u64),
     /// Number of a block device.
@@ -16,14 +16,14 @@ pub(crate) enum Thing {
 }
 
 /// Identity of the file or block device at a path, if it exists.
-pub(crate) fn thing(path: &Path) -> Option<Thing> {
+pub(crate) fn identity_of(path: &Path) -> Option<FileIdentity> {
     let found = fs::metadata(path).ok()?;
     let kind = found.file_type();
     if kind.is_block_device() {
-        return Some(Thing::Device(found.rdev()));
+        return Some(FileIdentity::Device(found.rdev()));
     }
     kind.is_file()
-        .then(|| Thing::File(found.dev(), found.ino()))
+        .then(|| FileIdentity::File(found.dev(), found.ino()))
 }
 
 /// Path that is equal for all names of a file except hard links, even if the file does not exist.
@@ -53,8 +53,8 @@ pub(crate) fn are_apart(files: &[(&str, &Path)]) -> Result<(), Fault> {
             continue;
         }
         for (other, before) in &files[..index] {
-            let same_thing = thing(path).is_some_and(|this| thing(before) == Some(this));
-            if same_thing || canonical(path) == canonical(before) {
+            let is_same = identity_of(path).is_some_and(|this| identity_of(before) == Some(this));
+            if is_same || canonical(path) == canonical(before) {
                 return Err(Fault::Usage(format!(
                     "{one} {}: is {other} {}; one would overwrite the other",
                     name(path),

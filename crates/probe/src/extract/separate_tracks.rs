@@ -1,4 +1,4 @@
-//! Walk over drives whose buffer holds dozens of places: each sample is on a track of its own.
+//! Walk over the tracks of a drive whose buffer holds dozens of segments: each sample is on a track of its own.
 //!
 //! On such a drive the buffer answers a second sample of a track, and evicting a sector takes dozens of reads. The walk therefore never
 //! samples a place twice. Any place on a track between two addresses shows if the rule holds there. Halving stops at a track, and the row
@@ -7,27 +7,27 @@
 //! Rows are assumed to end with a track, without a sample at the end. If a row ends within a track, the skew from track to track reveals
 //! the place on any later track.
 
-use super::begun::{ALIKE, MOST_SLIPPED};
-use super::bench::{AHEAD, MOST_TRACK};
+use super::bench::{MOST_TRACK, READ_AHEAD_MAX};
 use super::error::ExtractError;
+use super::row_starts::{LENGTH_RATIOS, MOST_SLIPPED};
 use super::solve::{Glance, solve};
 use super::turns::near;
 use super::walk::Walk;
 use super::zone::Row;
 
 /// Attempts to find a place that is not in the buffer.
-const TRIES: usize = 12;
+const PLACE_TRIES: usize = 12;
 /// Range of lengths of the drive's first tracks, in sectors of 512 bytes.
-const LENGTHS: [u64; 2] = [256, MOST_TRACK];
+const FIRST_LENGTHS: [u64; 2] = [256, MOST_TRACK];
 /// Fewest and most samples for a solution of the first tracks.
 const LEAST_FIRST: usize = 12;
 const MOST_FIRST: usize = 32;
-/// Divisor: in the first `1 / FRONT` of a track, tracks of different lengths look alike.
-const FRONT: u64 = 16;
+/// Divisor: in the first `1 / FRONT_PART` of a track, tracks of different lengths look alike.
+const FRONT_PART: u64 = 16;
 /// Most samples in a row that are discarded as chance agreement.
 const MOST_DOUBTS: usize = 4;
 /// Distance of the next sample, as a multiple of the tracks over which the skew is known. Half of it where answer times vary.
-const FARTHER: u64 = 4;
+const REACH_FACTOR: u64 = 4;
 
 /// Interval in which a rule ends: the rule holds at `low` and fails at `high`.
 struct Between {
@@ -48,7 +48,7 @@ struct Agreed {
 
 impl Walk<'_, '_> {
     /// Makes one step with each sample on a track of its own.
-    pub(super) fn go_on_apart(&mut self) -> Result<(), ExtractError> {
+    pub(super) fn step_on_separate_tracks(&mut self) -> Result<(), ExtractError> {
         let capacity = self.bench.capacity();
         let good = self.at.upto - 1;
         let data = self.zone().row_of(good).data;
@@ -97,13 +97,13 @@ impl Walk<'_, '_> {
 
     /// Starts the first row of the drive without any prior knowledge. Returns false if no row explains the samples.
     pub(super) fn first_of_all(&mut self) -> Result<bool, ExtractError> {
-        if self.first_apart()? {
+        if self.first_on_separate_tracks()? {
             return Ok(true);
         }
         // Two of the places may have been on one track, and the drive may read on there behind the second.
         self.bench.stays = true;
         self.bench.drive_out()?;
-        let found = self.first_apart()?;
+        let found = self.first_on_separate_tracks()?;
         self.bench.stays = found;
         self.at.stays = found;
         Ok(found)
@@ -111,20 +111,20 @@ impl Walk<'_, '_> {
 
     /// Starts the first row of the drive from samples that are farther apart than the drive reads ahead. Returns false, and changes
     /// nothing, if no row explains the samples.
-    fn first_apart(&mut self) -> Result<bool, ExtractError> {
+    fn first_on_separate_tracks(&mut self) -> Result<bool, ExtractError> {
         let capacity = self.bench.capacity();
         let unit = self.bench.unit();
         let noise = self.bench.look_noise();
         let grain = self.bench.grain();
         let fine = self.bench.fineness();
         let limit = |slots: u64| f64::max(0.3 * fine / slots as f64, 4.0 * noise);
-        let [shortest, longest] = LENGTHS.map(|sectors| self.bench.parts(sectors));
+        let [shortest, longest] = FIRST_LENGTHS.map(|sectors| self.bench.parts(sectors));
         let mut looks: Vec<Glance> = Vec::new();
         let mut at = 0;
         while looks.len() < MOST_FIRST {
-            at += 2 * AHEAD + self.bench.random.up_to(2 * AHEAD);
+            at += 2 * READ_AHEAD_MAX + self.bench.random.up_to(2 * READ_AHEAD_MAX);
             let lba = at / unit * unit;
-            if lba >= capacity || at > MOST_FIRST as u64 * 16 * AHEAD {
+            if lba >= capacity || at > MOST_FIRST as u64 * 16 * READ_AHEAD_MAX {
                 break;
             }
             let angle = self.bench.glance(lba)?;
@@ -133,7 +133,7 @@ impl Walk<'_, '_> {
                 continue;
             }
             let solved = solve(&looks, shortest..=longest, grain, (0, 0), limit);
-            if let Some(solved) = self.told(&solved, noise) {
+            if let Some(solved) = self.row_explaining(&solved, noise) {
                 self.take(0, solved);
                 return Ok(true);
             }
@@ -238,10 +238,10 @@ impl Walk<'_, '_> {
                 }
             }
             let spot = self.zone().spot_of(look.lba);
-            let is_front = spot.slot < self.zone().rows[spot.row].data / FRONT;
+            let is_front = spot.slot < self.zone().rows[spot.row].data / FRONT_PART;
             match holds {
                 // Another row would agree at the front of a track, too.
-                true if is_front && between.unsure < TRIES => between.unsure += 1,
+                true if is_front && between.unsure < PLACE_TRIES => between.unsure += 1,
                 true if is_front => return Ok(()),
                 true => {
                     if !self.bench.is_quiet() {
@@ -302,7 +302,7 @@ impl Walk<'_, '_> {
         if self.goes_on_as(low, end, &seen)? {
             return Ok(true);
         }
-        for window in ALIKE {
+        for window in LENGTH_RATIOS {
             let solved = self.measured((low + 1, bad.lba), &seen, window, 0)?;
             if let (Some(solved), Some(look)) = (solved, doubt)
                 && solved.goes_back_to(look, self.tolerance_of(solved.slots))
@@ -418,16 +418,16 @@ impl Walk<'_, '_> {
         to: u64,
     ) -> Result<Option<Glance>, ExtractError> {
         let unit = self.bench.unit();
-        for attempt in 0..TRIES {
+        for attempt in 0..PLACE_TRIES {
             let lba = from + self.bench.random.up_to(to.saturating_sub(from));
             if !self.zone().rows.is_empty() {
                 let spot = self.zone().spot_of(lba);
                 let data = self.zone().rows[spot.row].data;
-                let least = match to.saturating_sub(from) >= data / 2 && attempt < TRIES / 2 {
+                let least = match to.saturating_sub(from) >= data / 2 && attempt < PLACE_TRIES / 2 {
                     true => data / 2,
-                    false => data / FRONT,
+                    false => data / FRONT_PART,
                 };
-                if attempt + 2 < TRIES && spot.slot < least {
+                if attempt + 2 < PLACE_TRIES && spot.slot < least {
                     continue;
                 }
             }
@@ -464,8 +464,8 @@ impl Walk<'_, '_> {
     /// Factor by which the walk may go beyond the tracks over which the skew is known.
     fn farther(&self) -> u64 {
         match self.bench.vary > 0.0 {
-            true => FARTHER / 2,
-            false => FARTHER,
+            true => REACH_FACTOR / 2,
+            false => REACH_FACTOR,
         }
     }
 

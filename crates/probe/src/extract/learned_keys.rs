@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Known keys and unknown keys.
+/// Keys of a profile that a probe has learned, and keys that it has not.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Told {
+pub struct LearnedKeys {
     /// Known keys with the confidence in their values, 0 to 1.
     pub known: Vec<(String, f64)>,
     /// Keys that retain the format's default, with the reasons.
     pub unknown: Vec<(String, String)>,
 }
 
-impl Told {
+impl LearnedKeys {
     pub(super) fn know(&mut self, key: &str, confidence: f64) {
         self.unknown.retain(|(other, _)| other != key);
         self.known.retain(|(other, _)| other != key);

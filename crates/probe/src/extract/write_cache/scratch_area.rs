@@ -1,19 +1,19 @@
-//! Scratch range for writes and reads.
+//! Timed writes and reads in the writable range of a drive.
 
 use super::super::bench::Bench;
-use super::super::desk::HitTime;
+use super::super::buffer_probe::HitTime;
 use super::super::error::ExtractError;
-use super::super::ground::Ground;
+use super::super::known_drive::KnownDrive;
 use super::super::turns::median;
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
 
 /// Trials per decision.
-pub(super) const VOTES: usize = 7;
+pub(super) const TRIALS_PER_DECISION: usize = 7;
 /// Most writes that are sent in the attempt to fill the cache.
-const MOST: u64 = 20_000;
+const FILLING_WRITES_MAX: u64 = 20_000;
 /// Number of delayed writes that measure how fast the cache drains.
-const WAITING: usize = 8;
+const DELAYED_WRITES: usize = 8;
 
 /// Results about reads so far.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +26,9 @@ pub(in super::super) struct Reads {
 }
 
 /// A drive and its writable range.
-pub(super) struct Pad<'b, 'a, 'g> {
+pub(super) struct ScratchArea<'b, 'a, 'g> {
     pub bench: &'b mut Bench<'a>,
-    pub ground: &'g Ground<'g>,
+    pub drive: &'g KnownDrive<'g>,
     pub reads: Reads,
     pub scratch: Extent,
     /// Sectors of a small write.
@@ -39,7 +39,7 @@ pub(super) struct Pad<'b, 'a, 'g> {
     pub way: f64,
 }
 
-impl Pad<'_, '_, '_> {
+impl ScratchArea<'_, '_, '_> {
     /// Up to `count` places of `len` sectors in random order, spread over the whole range.
     pub fn places(&mut self, count: u64, len: u64) -> Vec<u64> {
         let stride = self.scratch.len.get() / count;
@@ -99,11 +99,12 @@ impl Pad<'_, '_, '_> {
         Ok(median(&mut took).unwrap_or(0.0))
     }
 
-    /// Time limit that separates far reads with the arm still there from far reads with the arm at the scratch range.
+    /// Measures the limit for the time of a read in `far`, in nanoseconds. The arm was at `far` already if the read takes less time. A
+    /// destaged write had moved the arm to the scratch range if the read takes more.
     pub fn stayed(&mut self) -> Result<f64, ExtractError> {
         self.flush()?;
         let mut took = Vec::new();
-        for _ in 0..4 * VOTES {
+        for _ in 0..4 * TRIALS_PER_DECISION {
             let far = self.far_place();
             took.push(self.read(far)?);
         }
@@ -113,7 +114,7 @@ impl Pad<'_, '_, '_> {
     /// Number of writes of `len` that the drive takes before a write has to wait. `None` if no write waits.
     pub fn fill(&mut self, len: u64) -> Result<Option<f64>, ExtractError> {
         self.flush()?;
-        let most = MOST.min(self.scratch.len.get() / (3 * len));
+        let most = FILLING_WRITES_MAX.min(self.scratch.len.get() / (3 * len));
         let places = self.places(most.max(1), len);
         let far = self.far_place();
         self.read(far)?;
@@ -128,7 +129,7 @@ impl Pad<'_, '_, '_> {
             if full.is_some() || took > 1.5 * least + 1e6 {
                 full = full.or(Some(count));
                 waited.push(took);
-                if waited.len() == WAITING {
+                if waited.len() == DELAYED_WRITES {
                     break;
                 }
             }

@@ -1,12 +1,12 @@
-//! Basis for questions about the electronics of a drive.
+//! Layout, mechanics and timing of a drive, on which measurements of its electronics build.
 
 use headtime_disk::profile::OverheadSpec;
 use headtime_disk::{Layout, Mechanics};
 use headtime_sched::Op;
 use headtime_units::{Extent, Track};
 
-/// Results that later questions build on.
-pub(super) struct Ground<'l> {
+/// Layout, mechanics and timing that have been learned already.
+pub(super) struct KnownDrive<'l> {
     pub layout: &'l Layout,
     pub mechanics: &'l Mechanics,
     /// Rotation time in nanoseconds.
@@ -19,7 +19,7 @@ pub(super) struct Ground<'l> {
     pub unit: u64,
 }
 
-impl Ground<'_> {
+impl KnownDrive<'_> {
     /// Processing time of a read before the arm leaves, in nanoseconds.
     pub fn processing(overhead: &OverheadSpec) -> f64 {
         (overhead.per_command + overhead.read_miss_after_read).as_nanos() as f64

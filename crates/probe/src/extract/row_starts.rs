@@ -1,4 +1,4 @@
-//! Identification of new rows from samples on separate tracks ([`super::apart`]): parameters and first address.
+//! Starts of rows: first address, track length, skew and angle of a new row, from samples on separate tracks ([`super::separate_tracks`]).
 
 use super::error::ExtractError;
 use super::solve::{Glance, Solved, likeliest, only, solve};
@@ -9,13 +9,13 @@ use super::zone::Row;
 /// Most slipped places before a track, in sectors of 512 bytes.
 pub(super) const MOST_SLIPPED: u64 = 64;
 /// Fewest samples of which a single sample may be ignored.
-const LEAST_BUT_ONE: usize = 7;
+const SAMPLES_BUT_ONE_MIN: usize = 7;
 /// Most samples that agree with neither of two rows.
-const LATE: usize = 6;
+const LATE_SAMPLES_MAX: usize = 6;
 /// Upper limit of the tracks that a scratch crosses.
-const SCRATCH: u64 = 10;
+const SCRATCH_TRACKS_MAX: u64 = 10;
 /// Track and position on the track for each sample of a row.
-const LOOKS: [(u64, f64); 12] = [
+const SAMPLE_PLACES: [(u64, f64); 12] = [
     (0, 0.15),
     (1, 0.55),
     (2, 0.9),
@@ -30,7 +30,7 @@ const LOOKS: [(u64, f64); 12] = [
     (16, 0.65),
 ];
 /// Ranges for the ratio of track lengths of consecutive rows: first the narrow range, then the wide one.
-pub(super) const ALIKE: [(f64, f64); 2] = [(0.84, 1.19), (0.55, 1.8)];
+pub(super) const LENGTH_RATIOS: [(f64, f64); 2] = [(0.84, 1.19), (0.55, 1.8)];
 
 impl Walk<'_, '_> {
     /// Starts one of the expected rows behind the end of a track, if the samples agree. Returns true in that case.
@@ -150,7 +150,7 @@ impl Walk<'_, '_> {
         let limit = |slots: u64| f64::max(0.3 * fine / slots as f64, 4.0 * noise);
         let mut looks: Vec<Glance> = seen.to_vec();
         looks.retain(|look| look.lba >= start.1);
-        for (track, slot) in LOOKS {
+        for (track, slot) in SAMPLE_PLACES {
             if track > most / 2 {
                 continue;
             }
@@ -163,11 +163,11 @@ impl Walk<'_, '_> {
                 continue;
             }
             let solved = solve(&looks, lengths.clone(), grain, start, limit);
-            if let Some(solved) = self.told(&solved, noise) {
+            if let Some(solved) = self.row_explaining(&solved, noise) {
                 return Ok(Some(solved));
             }
         }
-        if self.bench.is_quiet() || looks.len() < LEAST_BUT_ONE {
+        if self.bench.is_quiet() || looks.len() < SAMPLES_BUT_ONE_MIN {
             return Ok(None);
         }
         // A single answer may have come late.
@@ -175,7 +175,7 @@ impl Walk<'_, '_> {
             let mut others = looks.clone();
             others.remove(late);
             let solved = solve(&others, lengths.clone(), grain, start, limit);
-            if let Some(solved) = self.told(&solved, noise) {
+            if let Some(solved) = self.row_explaining(&solved, noise) {
                 return Ok(Some(solved));
             }
         }
@@ -183,7 +183,7 @@ impl Walk<'_, '_> {
     }
 
     /// The row that explains some samples, if they exclude all others.
-    pub(super) fn told(&self, fits: &[Solved], noise: f64) -> Option<Solved> {
+    pub(super) fn row_explaining(&self, fits: &[Solved], noise: f64) -> Option<Solved> {
         match self.bench.vary > 0.0 {
             true => likeliest(fits, noise),
             false => only(fits, noise),
@@ -210,7 +210,7 @@ impl Walk<'_, '_> {
         };
         let most = self.bench.parts(MOST_SLIPPED);
         let front = (border.saturating_sub(most).max(1), start.1);
-        let Some(solved) = self.measured(front, &[], ALIKE[0], SCRATCH)? else {
+        let Some(solved) = self.measured(front, &[], LENGTH_RATIOS[0], SCRATCH_TRACKS_MAX)? else {
             return Ok(false);
         };
         let solved = self.started(solved, Some(border))?;
@@ -349,7 +349,7 @@ impl Walk<'_, '_> {
             let old = self.off_of(look).abs();
             if !self.bench.is_quiet()
                 && f64::min(new, old) > 2.0 * self.tolerance_of(slots)
-                && late < LATE
+                && late < LATE_SAMPLES_MAX
             {
                 late += 1;
                 continue;
@@ -377,7 +377,7 @@ impl Walk<'_, '_> {
             skew: near(solved.skew),
         };
         self.begin(row, start, zero);
-        self.begun(start + solved.slots * solved.tracks.max(1));
+        self.note_row(start + solved.slots * solved.tracks.max(1));
         if self.zone().cycle == 0 {
             self.at.fitted = solved.tracks;
         }
