@@ -183,7 +183,7 @@ impl Report {
 
     /// The results as CSV, as `headtime sim run --format csv` prints them.
     fn csv(&self) -> String {
-        text::csv(&self.report)
+        text::csv(&self.report, None)
     }
 
     /// The table that `headtime sim run` prints.

@@ -2,7 +2,7 @@
 
 use super::super::disk_target;
 use super::page::{self, Figures, SortBy};
-use super::{EVERY, ask, state};
+use super::server::{EVERY, ask, state};
 use headtime_lab::fault::Fault;
 use headtime_lab::output::Terminal;
 use headtime_linux::clock::Clock;
