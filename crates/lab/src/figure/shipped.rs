@@ -49,7 +49,8 @@ impl Figure {
             )));
         }
         let text = fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))?;
-        Ok(Figure::parse(name, &text, scale)?)
+        // A wrong `set` of the file is no option of the command line.
+        Figure::parse(name, &text, scale).map_err(Fault::input)
     }
 }
 
