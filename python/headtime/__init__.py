@@ -156,7 +156,7 @@ def replay(
     >>> report = headtime.replay(database, "exos-x18", closed=32,
     ...                          schedulers=["noop", "sptf"], progress=False)
     >>> [round(iops) for iops in report.runs["iops"]]
-    [492, 629]
+    [492, 597]
     """
     trace = trace if isinstance(trace, Trace) else Trace(trace)
     keys = {**trace._keys(), "fit": fit, "replay": "open"}
