@@ -73,66 +73,78 @@ fn the_documented_table_of_tracks_is_a_profile_with_every_key() {
 
 #[test]
 fn errors_in_a_table_of_tracks_say_what_is_allowed() {
-    for (from, to, error) in [
+    for (from, to, at, error) in [
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, 8, 0, 0.35, 736, 1901],",
-            "f:65: layout.groups[1].strips[0]: has 6 values, but should be 9 numbers, [cylinder, step, \
+            "[0, 8, 0, 0.35, 736, 1901],",
+            "layout.groups[1].strips[0]: has 6 values, but should be 9 numbers, [cylinder, step, \
              offset, skew, places, run, head, first slot, sectors per track], or 7, the last of which is a group in place of the track's",
         ),
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, 8, 0, 1.35, 736, 1901, 0],",
-            "f:65: layout.groups[1].strips[0]: the value 1.35 in place 4 is out of range; allowed is 0 \
+            "[0, 8, 0, 1.35, 736, 1901, 0],",
+            "layout.groups[1].strips[0]: the value 1.35 in place 4 is out of range; allowed is 0 \
              to 1",
         ),
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, -99999999, 0, 0.35, 736, 1901, 0],",
-            "f:65: layout.groups[1].strips[0]: the value -99999999 in place 2 is out of range; allowed \
+            "[0, -99999999, 0, 0.35, 736, 1901, 0],",
+            "layout.groups[1].strips[0]: the value -99999999 in place 2 is out of range; allowed \
              is -16777216 to 16777216",
         ),
         (
             "[0, 8, 0, 0.35, 736, 1901, 0],",
             "[0, 8, 0, 0.35, 736, 1901, 1],",
-            "f:65: layout.groups[1].strips[0]: group 1 is not an earlier one; there are 1 before this",
+            "[0, 8, 0, 0.35, 736, 1901, 1],",
+            "layout.groups[1].strips[0]: group 1 is not an earlier one; there are 1 before this",
         ),
         (
             "slips = [[40, 1]]",
             "slips = [40, 1]",
-            "f:37: layout.slips[0]: is the number 40, but should be a list of 2 values",
+            "slips = [40, 1]",
+            "layout.slips[0]: is the number 40, but should be a list of 2 values",
         ),
         (
             "remaps = [[100, 2, 20, 1, 5]]",
             "remaps = [[100, 2, 20, 1, 43]]",
-            "f:40: layout.remaps[0]: there are no such slots",
+            "remaps = [[100, 2, 20, 1, 43]]",
+            "layout.remaps[0]: there are no such slots",
         ),
         (
             "spare_tracks = [[20, 1, 44, 0.5]]",
             "spare_tracks = [[20, 1, 44]]",
-            "f:43: layout.spare_tracks[0]: has 3 values, but should be [cylinder, head, sectors per \
+            "spare_tracks = [[20, 1, 44]]",
+            "layout.spare_tracks[0]: has 3 values, but should be [cylinder, head, sectors per \
              track, offset]",
         ),
         (
             "order = \"mapped\"",
             "order = \"mapped\"\nsparing = \"zone-end\"",
-            "f:35: layout.sparing: means nothing with order = \"mapped\", which says where every track is",
+            "sparing = ",
+            "layout.sparing: means nothing with order = \"mapped\", which says where every track is",
         ),
         (
             "order = \"mapped\"",
             "order = \"serpentine\"\nsparing = \"zone-end\"",
-            "f:56: layout.groups: means something with order = \"mapped\" only",
+            "[[layout.groups]]",
+            "layout.groups: means something with order = \"mapped\" only",
         ),
         (
             "capacity_sectors = 1900",
             "capacity_sectors = 1901",
-            "f:19: geometry.capacity_sectors: 1901 is more than the map has room for, which is 1900",
+            "capacity_sectors = 1901",
+            "geometry.capacity_sectors: 1901 is more than the map has room for, which is 1900",
         ),
     ] {
         let text = mapped_example();
         assert_eq!(text.matches(from).count(), 1, "{from}");
-        let found = Profile::from_toml("f", &text.replace(from, to)).unwrap_err();
-        assert_eq!(found.to_string(), error);
+        let text = text.replace(from, to);
+        let line = text.lines().position(|line| line.contains(at)).unwrap() + 1;
+        let found = Profile::from_toml("f", &text).unwrap_err();
+        assert_eq!(found.to_string(), format!("f:{line}: {error}"));
     }
 }
 
