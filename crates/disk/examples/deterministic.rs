@@ -5,11 +5,14 @@
 //! ```
 //!
 //! Two clients share the disk. One client reads 64 KiB at random, the other client reads 128 KiB in sequence. Each has four requests in the
-//! drive, and a new request follows each completion. The same profile and seed print the same lines.
+//! drive, and a new request follows each completion. Runs with the same profile and seed print the same lines.
 
 use headtime_disk::{Command, Drive, Profile};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Sectors, Time};
+use rand_pcg::Pcg32;
+use rand_pcg::rand_core::{RngCore, SeedableRng};
+use std::collections::VecDeque;
 use std::error::Error;
 use std::path::PathBuf;
 
@@ -30,7 +33,7 @@ struct Client {
 
 impl Client {
     /// Returns the extent of the next request, on a disk of `capacity` sectors.
-    fn extent(&mut self, capacity: u64, random: &mut u64) -> Extent {
+    fn extent(&mut self, capacity: u64, random: &mut Pcg32) -> Extent {
         let last = capacity - self.size.get();
         let start = match &mut self.next {
             Some(next) => {
@@ -38,13 +41,7 @@ impl Client {
                 *next = start + self.size.get();
                 start
             }
-            None => {
-                // Knuth's generator of 64 bits.
-                *random = random
-                    .wrapping_mul(6_364_136_223_846_793_005)
-                    .wrapping_add(1);
-                (*random >> 20) % last
-            }
+            None => random.next_u64() % last,
         };
         Extent::at(start, self.size.get())
     }
@@ -66,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let profile = Profile::from_toml(&file.display().to_string(), &text)?;
     let mut drive = Drive::new(&profile, seed);
     let capacity = drive.capacity().get();
-    let mut random = seed;
+    let mut random = Pcg32::seed_from_u64(seed);
     let mut clients =
         [("random", 128, None), ("sequential", 256, Some(0))].map(|(name, size, next)| Client {
             name,
@@ -77,12 +74,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
 
     // A tag names the client and its request. A drive without a queue takes a command at a time.
-    let mut waiting: Vec<u32> = (0..2 * OUTSTANDING).rev().collect();
+    let mut waiting: VecDeque<u32> = (0..2 * OUTSTANDING).collect();
     let mut sent = [Time::ZERO; 2 * OUTSTANDING as usize];
     let mut now = Time::ZERO;
     while now < Time::ZERO + LENGTH {
         while drive.in_flight() < drive.depth() as usize
-            && let Some(tag) = waiting.pop()
+            && let Some(tag) = waiting.pop_front()
         {
             let extent = clients[(tag / OUTSTANDING) as usize].extent(capacity, &mut random);
             sent[tag as usize] = now;
@@ -106,7 +103,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .map_err(|error| format!("{}: {error:?}", client.name))?;
             client.done += 1;
             client.waited += completion.at - sent[completion.tag as usize];
-            waiting.insert(0, completion.tag);
+            waiting.push_back(completion.tag);
         }
     }
     println!("{}, {LENGTH} of virtual time", profile.name);
