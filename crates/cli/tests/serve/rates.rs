@@ -12,7 +12,7 @@ size = "64MiB"
 scheduler = "noop"
 [[disk.export]]
 name = "slow"
-rate = "64KiB"
+rate = "64KiB/s"
 [[disk.export]]
 name = "fast"
 read_only = true
@@ -54,22 +54,22 @@ fn a_rate_is_checked_and_shown_and_keeps_no_bytes_from_other_exports() {
 #[test]
 fn a_rate_that_cannot_be_is_refused_with_its_line() {
     let directory = scratch("no-rate");
-    let allowed = "allowed is 64KiB to 1TiB";
+    let allowed = "allowed is 64KiB/s to 1TiB/s";
     for (value, error) in [
-        ("\"0B\"", format!("\"0B\": {allowed}")),
-        ("\"1KiB\"", format!("\"1KiB\": {allowed}")),
+        ("\"0B/s\"", format!("\"0B/s\": {allowed}")),
+        ("\"1KiB/s\"", format!("\"1KiB/s\": {allowed}")),
         ("\"2TiB/s\"", format!("\"2TiB/s\": {allowed}")),
         (
-            "\"20\"",
-            "\"20\": a size needs its unit: B, kB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 4KiB"
+            "\"20/s\"",
+            "\"20/s\": a size needs its unit: B, kB, KiB, MB, MiB, GB, GiB, TB or TiB, as in 4KiB"
                 .to_owned(),
         ),
         (
             "20",
-            "is the number 20, but should be bytes in a second, such as \"20MiB\"".to_owned(),
+            "is the number 20, but should be a rate, such as \"20MiB/s\"".to_owned(),
         ),
     ] {
-        let config = CONFIG.replacen("\"64KiB\"", value, 1);
+        let config = CONFIG.replacen("\"64KiB/s\"", value, 1);
         fs::write(directory.join("serve.toml"), config).unwrap();
         let output = run(&directory, &["serve", "serve.toml", "--check"]);
         let found = String::from_utf8(output.stderr).unwrap();

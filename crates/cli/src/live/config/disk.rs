@@ -66,17 +66,13 @@ pub(super) struct ExportKeys {
     rate: Option<Rate>,
 }
 
-/// Reads a size in a second, with or without `/s`.
 fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
-    let rate = |text: &str| {
-        let size = text.strip_suffix("/s").unwrap_or(text);
-        let Bytes(rate) = size.parse::<Bytes>().map_err(|error| error.to_string())?;
-        match (1 << 16..=1 << 40).contains(&rate) {
-            true => Ok(Rate(rate)),
-            false => Err("allowed is 64KiB to 1TiB".to_owned()),
-        }
+    let rate = |text: &str| match text.parse() {
+        Ok(Rate(rate)) if (1 << 16..=1 << 40).contains(&rate) => Ok(Rate(rate)),
+        Ok(_) => Err("allowed is 64KiB/s to 1TiB/s".to_owned()),
+        Err(error) => Err(error.to_string()),
     };
-    parse(from, "bytes in a second, such as \"20MiB\"", rate).map(Some)
+    parse(from, "a rate, such as \"20MiB/s\"", rate).map(Some)
 }
 
 fn one() -> u32 {
