@@ -36,7 +36,8 @@ pub use report::{Report, ReportFormat};
 pub use reproduce::{Judging, Reproduce};
 pub use scrub::{ByteRange, FinishWithin, IdleAfter, P99More, Scrub, ScrubVerb};
 pub use serve::{
-    Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, ProgramVerb, Serve, Swap, Top,
+    Control, ControlVerb, FaultVerb, Live, OfDisk, ProfileVerb, ProgramVerb, Serve, SortBy, Swap,
+    Top,
 };
 pub use sim::{Example, Fuzz, ReplayLog, SimRun, SimVerb};
 pub use sweep::{PictureArgs, SweepArgs};

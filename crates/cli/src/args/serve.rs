@@ -96,6 +96,23 @@ pub struct Top {
     /// Print one table, of a second, and end; needs no terminal
     #[arg(long)]
     pub once: bool,
+    /// Order of the exports
+    #[arg(long, value_enum, value_name = "ORDER", default_value_t)]
+    pub sort: SortBy,
+}
+
+/// Orders of exports. The largest value goes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum SortBy {
+    /// As in the configuration
+    #[default]
+    Place,
+    /// By bytes a second
+    Bytes,
+    /// By requests a second
+    Requests,
+    /// By the 99th percentile of the response times
+    P99,
 }
 
 /// Exit codes of `headtime control` and `headtime top`.

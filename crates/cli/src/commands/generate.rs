@@ -41,9 +41,7 @@ fn pages(command: &Command, name: &str, directory: &Path) -> std::io::Result<()>
         .get_subcommands()
         .filter(|below| !below.is_hide_set())
     {
-        if below.get_name() != "help" {
-            pages(below, &format!("{name}-{}", below.get_name()), directory)?;
-        }
+        pages(below, &format!("{name}-{}", below.get_name()), directory)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ scheduler = "deadline"
 name = "quiet"
 [[disk.export]]
 name = "busy"
-rate = "1MiB"
+rate = "1MiB/s"
 [listen]
 nbd = "unix:nbd.sock"
 control = "unix:control.sock"

@@ -1,9 +1,5 @@
 //! `headtime top`: the state of a server each second.
 
-#[cfg_attr(
-    not(feature = "top"),
-    allow(dead_code, reason = "the screen uses all of it")
-)]
 mod page;
 #[cfg(feature = "top")]
 mod screen;
@@ -12,41 +8,35 @@ mod server;
 use super::super::context::Context;
 use crate::args::Top;
 use headtime_lab::fault::Fault;
-use page::{Figures, SortBy};
+use page::Figures;
 use server::{EVERY, state};
-use std::io::{IsTerminal as _, stdin, stdout};
-use std::path::Path;
-
-/// Message of a program without the screen.
-const WITHOUT_SCREEN: &str = "this program was built without the screen of top; --once prints one table, and `cargo install --path \
-                              crates/cli --features top` builds the screen";
 
 pub(in super::super) fn top(args: &Top, context: &mut Context<'_>) -> Result<(), Fault> {
     if !args.once {
-        if !cfg!(feature = "top") {
-            return Err(Fault::Usage(WITHOUT_SCREEN.to_owned()));
-        }
-        if !(stdin().is_terminal() && stdout().is_terminal()) {
-            let problem = "input and output are not a terminal; --once prints one table";
-            return Err(Fault::Usage(problem.to_owned()));
-        }
-        return on_screen(&args.socket);
+        return on_screen(args);
     }
     let before = state(&args.socket)?;
     pause();
     let now = state(&args.socket)?;
     let figures = Figures::new(&now, Some(&before));
-    context.print(&page::text(&figures, SortBy::default(), context.terminal))
+    context.print(&page::text(&figures, args.sort, context.terminal))
 }
 
 #[cfg(feature = "top")]
-fn on_screen(socket: &Path) -> Result<(), Fault> {
-    screen::run(socket)
+fn on_screen(args: &Top) -> Result<(), Fault> {
+    use std::io::{IsTerminal as _, stdin, stdout};
+    if stdin().is_terminal() && stdout().is_terminal() {
+        return screen::run(&args.socket, args.sort);
+    }
+    let problem = "input and output are not a terminal; --once prints one table";
+    Err(Fault::Usage(problem.to_owned()))
 }
 
 #[cfg(not(feature = "top"))]
-fn on_screen(_socket: &Path) -> Result<(), Fault> {
-    Err(Fault::Usage(WITHOUT_SCREEN.to_owned()))
+fn on_screen(_args: &Top) -> Result<(), Fault> {
+    let problem = "this program was built without the screen of top; --once prints one table, and `cargo install --path crates/cli \
+                   --features top` builds the screen";
+    Err(Fault::Usage(problem.to_owned()))
 }
 
 #[expect(

@@ -1,6 +1,7 @@
 //! The tables of a state, with rates since the state before.
 
 use super::super::status::{of_programs, scaled, span, word};
+use crate::args::SortBy;
 use headtime_lab::output::{TableColumn, Terminal, table};
 use headtime_linux::shown::one_line;
 use serde_json::Value;
@@ -23,39 +24,6 @@ pub(super) struct Figure<'a> {
     seconds: Option<f64>,
 }
 
-/// Order of the exports.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum SortBy {
-    /// As in the configuration.
-    #[default]
-    Place,
-    Bytes,
-    Requests,
-    P99,
-}
-
-impl SortBy {
-    /// The next order.
-    pub fn next(self) -> SortBy {
-        match self {
-            SortBy::Place => SortBy::Bytes,
-            SortBy::Bytes => SortBy::Requests,
-            SortBy::Requests => SortBy::P99,
-            SortBy::P99 => SortBy::Place,
-        }
-    }
-
-    /// The order in words.
-    pub fn name(self) -> &'static str {
-        match self {
-            SortBy::Place => "as configured",
-            SortBy::Bytes => "by MB/s",
-            SortBy::Requests => "by requests/s",
-            SortBy::P99 => "by p99",
-        }
-    }
-}
-
 impl<'a> Figures<'a> {
     pub fn new(now: &'a Value, before: Option<&'a Value>) -> Figures<'a> {
         let up = |state: &Value| state["uptime_s"].as_f64();
@@ -68,7 +36,7 @@ impl<'a> Figures<'a> {
     }
 
     /// Disks of the server.
-    fn disks(&self) -> Vec<Figure<'a>> {
+    pub fn disks(&self) -> Vec<Figure<'a>> {
         let Figures { now, seconds, .. } = *self;
         let whole = Figure {
             now,
@@ -76,18 +44,6 @@ impl<'a> Figures<'a> {
             seconds,
         };
         whole.each("disks")
-    }
-
-    /// Names of the disks that can be told to change.
-    pub fn names(&self) -> Vec<String> {
-        self.disks().iter().map(|disk| disk.word("/name")).collect()
-    }
-
-    /// Scheduler or gate in force at a disk.
-    pub fn in_force(&self, disk: &str, what: &str) -> String {
-        let disks = self.disks().into_iter();
-        let mut named = disks.filter(|of| of.word("/name") == disk);
-        named.next().map_or_else(String::new, |of| of.word(what))
     }
 
     /// Arms whose time is known: their names, and their time by part since the state before.
@@ -137,7 +93,8 @@ impl<'a> Figure<'a> {
         Some((self.word("/name") + note, parts.collect()))
     }
 
-    fn word(self, path: &str) -> String {
+    /// A text that the state has; empty if absent.
+    pub fn word(self, path: &str) -> String {
         self.now.pointer(path).map_or_else(String::new, word)
     }
 
@@ -379,20 +336,19 @@ one          20         0       20.0           0.0     1.0     5.0      30.0    
 two          10         0       10.0           0.0     1.0     9.0      30.0          2       0.0
 ";
         assert_eq!(text, expected);
-        assert_eq!(figures.names(), ["disk0", "disk1"]);
-        assert_eq!(figures.in_force("disk0", "/scheduler"), "noop");
     }
 
     #[test]
     fn exports_are_sorted_by_the_largest_first() {
-        let (before, now) = (state(10.0, [100, 100]), state(11.0, [140, 120]));
-        let figures = Figures::new(&now, Some(&before));
-        let first = |sort| {
-            let text = text(&figures, sort, Terminal::default());
-            text.find("\ntwo ") < text.find("\none ")
+        let two_first = |requests| {
+            let (before, now) = (state(10.0, [100, 100]), state(11.0, requests));
+            let figures = Figures::new(&now, Some(&before));
+            let text = |sort| text(&figures, sort, Terminal::default());
+            let first = |sort| text(sort).find("\ntwo ") < text(sort).find("\none ");
+            [SortBy::Place, SortBy::Bytes, SortBy::Requests, SortBy::P99].map(first)
         };
-        let two_first = [SortBy::Place, SortBy::Bytes, SortBy::Requests, SortBy::P99].map(first);
-        assert_eq!(two_first, [false, false, false, true]);
+        assert_eq!(two_first([140, 120]), [false, false, false, true]);
+        assert_eq!(two_first([120, 140]), [false, true, true, true]);
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! The screen of `headtime top`, and its keys.
 
 use super::super::disk_target;
-use super::page::{self, Figures, SortBy};
+use super::page::{self, Figures};
 use super::server::{EVERY, ask, state};
+use crate::args::SortBy;
 use headtime_lab::fault::Fault;
 use headtime_lab::output::Terminal;
 use headtime_linux::clock::Clock;
@@ -79,8 +80,8 @@ enum Asked {
 }
 
 /// Shows the server until a key ends the command, or the server goes away.
-pub(super) fn run(socket: &Path) -> Result<(), Fault> {
-    let mut screen = Screen::new(state(socket)?);
+pub(super) fn run(socket: &Path, sort: SortBy) -> Result<(), Fault> {
+    let mut screen = Screen::new(state(socket)?, sort);
     let problem = |error| Fault::File(format!("the terminal: {error}"));
     let mut terminal = ratatui::try_init().map_err(problem)?;
     let clock = Clock::start();
@@ -115,6 +116,25 @@ pub(super) fn run(socket: &Path) -> Result<(), Fault> {
     shown
 }
 
+/// The next order of the exports.
+fn next(sort: SortBy) -> SortBy {
+    match sort {
+        SortBy::Place => SortBy::Bytes,
+        SortBy::Bytes => SortBy::Requests,
+        SortBy::Requests => SortBy::P99,
+        SortBy::P99 => SortBy::Place,
+    }
+}
+
+fn name(sort: SortBy) -> &'static str {
+    match sort {
+        SortBy::Place => "as configured",
+        SortBy::Bytes => "by MB/s",
+        SortBy::Requests => "by requests/s",
+        SortBy::P99 => "by p99",
+    }
+}
+
 /// Waits for a key.
 fn key(within: Duration) -> std::io::Result<Option<KeyEvent>> {
     if !event::poll(within)? {
@@ -137,11 +157,11 @@ fn change(socket: &Path, wish: &Wish) -> Result<String, Fault> {
 }
 
 impl Screen {
-    fn new(now: Value) -> Screen {
+    fn new(now: Value, sort: SortBy) -> Screen {
         Screen {
             now,
             before: None,
-            sort: SortBy::default(),
+            sort,
             is_frozen: false,
             selected: 0,
             input: KeyInput::Command,
@@ -162,9 +182,10 @@ impl Screen {
 
     /// The disk that keys change.
     fn disk(&self) -> String {
-        let names = self.figures().names();
-        let place = self.selected % names.len().max(1);
-        names.get(place).cloned().unwrap_or_default()
+        let disks = self.figures().disks();
+        let place = self.selected % disks.len().max(1);
+        let disk = disks.get(place);
+        disk.map_or_else(String::new, |disk| disk.word("/name"))
     }
 
     fn press(&mut self, key: KeyEvent) -> Asked {
@@ -203,7 +224,7 @@ impl Screen {
     fn command(&mut self, code: KeyCode) -> Asked {
         match code {
             KeyCode::Char('q') | KeyCode::Esc => return Asked::End,
-            KeyCode::Char('s') => self.sort = self.sort.next(),
+            KeyCode::Char('s') => self.sort = next(self.sort),
             KeyCode::Char('f') => self.is_frozen = !self.is_frozen,
             KeyCode::Tab => self.selected = self.selected.wrapping_add(1),
             KeyCode::Char('c') => self.input = KeyInput::Text(self.wish("scheduler")),
@@ -217,7 +238,10 @@ impl Screen {
     /// A change that begins with the text in force.
     fn wish(&self, what: &'static str) -> Wish {
         let disk = self.disk();
-        let text = self.figures().in_force(&disk, &format!("/{what}"));
+        let disks = self.figures().disks().into_iter();
+        let mut named = disks.filter(|of| of.word("/name") == disk);
+        let in_force = named.next().map(|of| of.word(&format!("/{what}")));
+        let text = in_force.unwrap_or_default();
         Wish { disk, what, text }
     }
 
@@ -261,7 +285,7 @@ impl Screen {
             KeyInput::Help => "any key: back".to_owned(),
             KeyInput::Command => {
                 let frozen = if self.is_frozen { " FROZEN" } else { "" };
-                let (disk, sort, said) = (self.disk(), self.sort.name(), one_line(&self.said));
+                let (disk, sort, said) = (self.disk(), name(self.sort), one_line(&self.said));
                 format!("?: help, q: end{frozen}  disk {disk}, exports {sort}  {said}")
             }
         }
@@ -300,7 +324,7 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     fn screen() -> Screen {
-        let mut screen = Screen::new(state(10.0, [100, 100]));
+        let mut screen = Screen::new(state(10.0, [100, 100]), SortBy::Place);
         screen.renew(state(11.0, [140, 120]));
         screen
     }
