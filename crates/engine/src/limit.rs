@@ -3,7 +3,7 @@
 //! # How it works
 //!
 //! Each request moves the time of the next one by the request's bytes over the rate. So the mean is exact for requests of
-//! any size. A client that was idle, or that is let in late, has saved up [`SAVED_MAX`] at most.
+//! any size. A client that was idle, or that is let in late, has saved up what its rate gives in 100 ms, and no more.
 //!
 //! # Source
 //!
@@ -12,7 +12,7 @@
 
 use headtime_units::{Nanos, Rate, Time};
 
-/// Time whose bytes may go at once.
+/// Longest time whose bytes a client saves up.
 const SAVED_MAX: Nanos = Nanos::from_millis(100);
 
 /// Limit on the data of a client.
