@@ -207,8 +207,9 @@ impl Coordinator {
         }
     }
 
-    /// Ends the slice of a broken stream: "When the array's scheduler observes broken physical streams, it will mark
-    /// the virtual stream as unusable."
+    /// Ends the slice of the served stream and makes the stream unusable, since one of its physical streams has broken.
+    /// A stream that is not served stays as before. The paper: "When the array's scheduler observes broken physical
+    /// streams, it will mark the virtual stream as unusable."
     fn broke(&mut self, now: Time, index: usize) {
         if self.serves(index) {
             self.streams.get_mut(index).make_unusable(now);
@@ -307,7 +308,8 @@ impl Conductor for Coordinator {
             return;
         }
         self.outstanding += 1;
-        // Extent in the array, and steps of the stream.
+        // First run of array sectors that the request covers, and number of such runs. Each run counts as a step of the
+        // stream.
         let (extent, steps) = match &self.geometry {
             None => (Some(whole.extent), 1),
             Some(geometry) => geometry.steps(member, part.extent),

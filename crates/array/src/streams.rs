@@ -92,7 +92,7 @@ impl Tail {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Physical {
     pub tail: Tail,
-    /// Total time for which the virtual stream had requests outstanding, up to the end of the newest request.
+    /// Total time with requests of the virtual stream outstanding on any disk, up to the newest completion on this disk.
     outstanding_at: Nanos,
     /// Upper limit of the cost of the next request. `None` until the disk's next decision.
     pub limit: Option<Nanos>,

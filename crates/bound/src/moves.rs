@@ -20,7 +20,8 @@ pub(crate) struct Moves {
     near: Vec<u64>,
 }
 
-/// Distances from `first` up to the next class.
+/// Class of distances in cylinders, from `first` up to the next class. All distances of a class share the least time per
+/// cylinder.
 #[derive(Clone, Copy, Debug)]
 struct Class {
     first: u32,

@@ -301,7 +301,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Returns the number of pages in a stretch. Within a stretch, marks of readahead requests are not distinguished.
+    /// Returns the number of pages in a stretch: half a readahead window, at least 1. Each stretch of a file has only one
+    /// mark, however many readahead requests begin there.
     fn stretch(&self) -> u64 {
         (self.window / 2).max(1)
     }

@@ -96,7 +96,8 @@ pub(crate) fn drain(
 /// Among requests of equal duration, the first to arrive completes first.
 #[derive(Debug, Default)]
 struct UnderWay {
-    /// Queues of requests by duration.
+    /// A queue for each duration, with the completion time and the cookie of each request. The duration is the least
+    /// time that these requests take.
     alike: Vec<(Nanos, VecDeque<(Time, u64)>)>,
     others: BinaryHeap<Reverse<(Time, u64)>>,
 }

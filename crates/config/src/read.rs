@@ -627,7 +627,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     }
 }
 
-/// Source of a key's value.
+/// Entry of a table as serde sees the table: a value of the text, or an entry without a value of its own.
 #[derive(Clone, Copy)]
 enum Entry<'a> {
     Value(&'a Node),

@@ -111,7 +111,7 @@ impl<L: Sink> Core<L> {
         core
     }
 
-    /// The observers, and the volume.
+    /// Returns the observers and the volume. The first call creates the observers.
     fn observed(&mut self) -> (&mut Observers<L>, &mut Volume) {
         let members = self.timeouts.count();
         let observers = &mut self.observers;

@@ -312,7 +312,7 @@ impl<P: Passing> Hunt<'_, P> {
         then.head.free <= alone.free
     }
 
-    /// Returns the head as if after a gap read directly in front of the request.
+    /// Returns the head after a gap read that ends directly before the request's first sector. `free` is the end of that gap read.
     fn in_front_of_it(&self, free: Time) -> HeadAfter<P::Place> {
         let first = Extent::new(self.gap.extent.start, Sectors::new(1));
         HeadAfter {

@@ -13,7 +13,7 @@ pub fn disk_and_names(sys: &Path, numbers: &str) -> (PathBuf, Option<String>) {
     let number = text(part.join("partition"));
     let disk = match number {
         None => part.clone(),
-        // The path itself is a link in another directory.
+        // The path in `/sys/dev/block` is a symbolic link. Only the resolved path has the disk's directory as its parent.
         Some(_) => part
             .canonicalize()
             .ok()

@@ -134,7 +134,7 @@ pub struct State {
     /// Least time that the rest of the run needs with all servers, by the profile. 0 without a goal. For a slower run, the
     /// I/O time is multiplied by the slowdown of the last periods.
     pub rest: Nanos,
-    /// Difference of the run from its profile, if there is one.
+    /// Difference of the run from its profile; `None` until the planner finds a difference, and without a goal.
     pub drift: Option<Drift>,
     /// Choices between the program's own window and the shared window so far.
     pub grouped: Grouped,

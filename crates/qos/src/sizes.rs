@@ -31,7 +31,7 @@ pub struct Demand {
     pub window: Nanos,
     /// Bytes served in that period.
     pub served: u64,
-    /// Bytes that the bounds demand of that period.
+    /// Bytes that the bounds demand of the period that was measured.
     pub required: u64,
     /// Loss at the end of that period.
     pub lost: Nanos,

@@ -318,7 +318,7 @@ impl Watch {
         same && blocks.id().is_at(path) && !self.is_lost()
     }
 
-    /// Reason why no mark counts.
+    /// Reason why no mark counts; `None` while the marks count. A mark says that the hash or copy of a block is current.
     pub fn lost(&self) -> Option<String> {
         self.known().lost.clone()
     }

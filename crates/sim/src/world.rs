@@ -380,7 +380,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Returns the time of the drive's next event, or of the engine's next notification.
+    /// Returns the earliest time at which the drive has an event, or at which a completion is due at the engine.
     #[inline]
     fn next_event(&self) -> Option<Time> {
         let drive = self.drive.next_event();

@@ -25,8 +25,8 @@ impl AgedRanks {
     /// The lane of all others.
     pub const LOW: Lane = Lane(1);
 
-    /// A gate that lets through `depth` commands, one less of the low rank. No command goes while any is older than
-    /// `age_max` others.
+    /// Creates a gate that admits `depth` commands to the drive, or one less for the low rank. No command goes while more
+    /// than `age_max` others have completed since an outstanding command went to the drive.
     pub fn new(depth: u32, age_max: u64) -> AgedRanks {
         AgedRanks {
             depth,

@@ -94,7 +94,8 @@ pub struct Pairing {
     inserted: BTreeMap<Key, u32>,
 }
 
-/// Result of a [`Pairing`].
+/// Requests that a [`Pairing`] has found in block events, and the numbers of unmatched completions and of unfinished
+/// requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paired {
     /// Kind of event that the requests are.

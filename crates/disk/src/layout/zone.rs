@@ -562,7 +562,8 @@ impl ZoneMap {
         slot == Slot::Spare
     }
 
-    /// Place and length of the run of addresses that begins at `address`, tracks apart.
+    /// Place of `address`, and number of addresses from there on in consecutive places. The run may go on over the ends
+    /// of tracks. `u64::MAX` stands for no limit.
     fn place(&self, address: u64) -> (u64, u64) {
         let number = address - self.first + self.reserved;
         if self.is_plain {

@@ -97,7 +97,7 @@ impl Verdict {
 pub struct ClientWaits {
     /// Number of requests since the scan began.
     pub requests: u64,
-    /// 99th percentile of the latencies of these requests.
+    /// 99th percentile of the latencies of clients' requests since the scan began.
     pub p99: Nanos,
     /// Estimate of the 99th percentile without the scan.
     pub p99_without: Nanos,

@@ -100,7 +100,7 @@ impl Promise {
         now
     }
 
-    /// Sets a verdict on which enough checks agree.
+    /// Counts the verdict of a check. Puts a verdict in force once enough checks in a row agree.
     pub(super) fn say(&mut self, now: Time, verdict: Verdict) {
         let (said, times) = self.said;
         let times = if said == verdict {

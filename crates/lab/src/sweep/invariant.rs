@@ -81,7 +81,9 @@ struct SeenPoint {
 }
 
 impl SeenPoint {
-    /// Takes the combinations of a point in the order of the steps. Returns `None` if a combination has no value.
+    /// Returns the least value of an invariant at a point, with the combinations behind that value. `members` are the
+    /// point's combinations in the order of the steps. `None` if a combination has no value, or if no comparison is
+    /// possible.
     fn of(
         of_invariant: usize,
         invariant: &Invariant,
