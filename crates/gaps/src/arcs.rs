@@ -8,8 +8,6 @@ pub(super) struct Arcs(u16);
 
 /// Number of bits of an angle, in 2^64ths of a turn, that count within an arc.
 const ARC_BITS: u32 = u64::BITS - 4;
-/// An arc in 2^64ths of a turn.
-const ARC: u64 = 1 << ARC_BITS;
 
 /// Greatest rounding error of angles and times together.
 const ROUNDING_MAX: Nanos = Nanos::from_nanos(8);
@@ -17,6 +15,9 @@ const ROUNDING_MAX: Nanos = Nanos::from_nanos(8);
 impl Arcs {
     /// All arcs of a turn.
     pub(super) const ALL: Arcs = Arcs(u16::MAX);
+
+    /// Size of an arc in 2^64ths of a turn.
+    pub(super) const SIZE: u64 = 1 << ARC_BITS;
 
     pub(super) fn from_bits(bits: u16) -> Arcs {
         Arcs(bits)
@@ -29,7 +30,10 @@ impl Arcs {
 
     /// Returns the arc of an angle in 2^64ths of a turn, and the distance to the next arc.
     pub(super) fn at(angle: u64) -> (Arcs, u64) {
-        (Arcs(1 << (angle >> ARC_BITS)), ARC - angle % ARC)
+        (
+            Arcs(1 << (angle >> ARC_BITS)),
+            Arcs::SIZE - angle % Arcs::SIZE,
+        )
     }
 
     /// Returns the arcs that pass, in whole or in part, during `span` from an angle on. The platter turns by `per_nano` 2^64ths of a turn
@@ -38,10 +42,24 @@ impl Arcs {
         let rounded = ROUNDING_MAX.as_nanos() * per_nano;
         let first = (u64::from(from.to_bits()) << 32).wrapping_sub(rounded);
         let turned = u128::from(span.as_nanos()) * u128::from(per_nano) + 2 * u128::from(rounded);
-        if turned >= u128::from(u64::MAX - ARC) {
+        if turned >= u128::from(u64::MAX - Arcs::SIZE) {
             return Arcs::ALL;
         }
-        let last = first.wrapping_add(turned as u64);
+        Arcs::between(first, first.wrapping_add(turned as u64))
+    }
+
+    /// Returns the arcs in which consecutive items begin. The first one begins at an angle in 2^64ths of a turn. An item has the `size` of
+    /// an arc or less, and all items together have a turn at most.
+    pub(super) fn of_items(first: u64, size: u64, count: u64) -> Arcs {
+        let span = size.saturating_mul(count - 1);
+        if span >= u64::MAX - Arcs::SIZE {
+            return Arcs::ALL;
+        }
+        Arcs::between(first, first.wrapping_add(span))
+    }
+
+    /// Returns the arcs from an angle on to another, both in 2^64ths of a turn. Angles in the same arc have that arc alone.
+    fn between(first: u64, last: u64) -> Arcs {
         let more = ((last >> ARC_BITS).wrapping_sub(first >> ARC_BITS) % 16) as u32;
         Arcs((u16::MAX >> (15 - more)).rotate_left((first >> ARC_BITS) as u32))
     }
@@ -63,7 +81,7 @@ impl Arcs {
 
     /// Returns the greatest number of consecutive items of a size, in 2^64ths of a turn, that can begin in an arc.
     pub(super) fn most(size: u64) -> u64 {
-        (ARC - 1) / size.max(1) + 1
+        (Arcs::SIZE - 1) / size.max(1) + 1
     }
 }
 
@@ -94,8 +112,21 @@ mod tests {
             prop_assert!(u64::from(arcs.count()) <= least + 3, "{} of {least}", arcs.count());
         }
 
+        /// The arcs of consecutive items are those in which any of the items begins.
         #[test]
-        fn no_more_things_begin_in_an_arc_than_may(begin: u64, size in ARC / 50..u64::MAX / 2) {
+        fn the_arcs_of_items_are_those_in_which_an_item_begins(
+            first: u64,
+            size in Arcs::SIZE / 50..=Arcs::SIZE,
+            share in 0.0..1.0,
+        ) {
+            let count = 1 + (share * (u64::MAX / size) as f64) as u64;
+            let begins = (0..count).map(|item| first.wrapping_add(item * size));
+            let naive = begins.fold(Arcs::default(), |arcs, begin| arcs.or(Arcs::at(begin).0));
+            prop_assert_eq!(Arcs::of_items(first, size, count), naive);
+        }
+
+        #[test]
+        fn no_more_things_begin_in_an_arc_than_may(begin: u64, size in Arcs::SIZE / 50..u64::MAX / 2) {
             let (first, _) = Arcs::at(begin);
             let mut count = 0;
             let mut at = begin;

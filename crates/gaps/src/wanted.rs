@@ -390,11 +390,21 @@ impl Wanted {
     fn arcs(&self, part: &TrackPart, range: Range<u64>) -> Arcs {
         let size = part.step.saturating_mul(self.block).max(1);
         let begin = u64::from(part.begin.to_bits()) << 32;
+        let at = |block: u64| {
+            let along = block * self.block - part.extent.start.get();
+            begin.wrapping_add(part.step.wrapping_mul(along))
+        };
         let mut arcs = Arcs::default();
         let mut next = range.start;
-        while let Some(block) = self.bits.next(next..range.end) {
-            let along = block * self.block - part.extent.start.get();
-            let (arc, rest) = Arcs::at(begin.wrapping_add(part.step.wrapping_mul(along)));
+        while let Some(run) = self.bits.next_run(next..range.end) {
+            // Most tracks of a disk that is all wanted have one run, with a block in each arc.
+            if size <= Arcs::SIZE {
+                arcs = arcs.or(Arcs::of_items(at(run.start), size, run.end - run.start));
+                next = run.end;
+                continue;
+            }
+            let block = run.start;
+            let (arc, rest) = Arcs::at(at(block));
             arcs = arcs.or(arc);
             // Skips to the end of the arc.
             next = block + if rest < size { 1 } else { rest / size };
