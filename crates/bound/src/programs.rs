@@ -131,6 +131,14 @@ pub(crate) struct Needed {
     pub of_processes: Vec<(u32, Vec<Spans>)>,
 }
 
+/// State while the steps of the processes are followed, one process after the other.
+///
+/// Invariants:
+///
+/// - `data.len() = files.len()`; `data[i].base` = Σ of `room` of `data[..i]`.
+/// - `present`, `needed` and `written` have a bit for each page of the sum of all `room`.
+/// - Numbers of `blocks` are `data.len()..data.len() + blocks.len()`.
+/// - `needed` ⇒ `present`, for each of `blocks`.
 struct Walk<'a> {
     spec: &'a HostSpec,
     floors: &'a Floors,

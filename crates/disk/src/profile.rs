@@ -56,6 +56,14 @@ impl Deref for Profile {
 }
 
 /// Everything that is known about a drive, unchecked.
+///
+/// Invariants of a spec that [`Spec::check`] accepts, besides those of its parts:
+///
+/// - `layout.map.is_some()` ⇔ `layout.zones.is_empty()`.
+/// - `1 ≤ geometry.capacity ≤ 2^40`, and the zones or the map have room for as many sectors.
+/// - `cache.enabled` ⇒ `cache.segment_sectors ≤ geometry.capacity`.
+/// - A `cache.sneaky_..` hit is allowed ⇒ `!bus.hold_for_read`.
+/// - `1 ≤ queue.depth ≤ 256`.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 pub struct Spec {
     /// Short name: lower-case letters, digits, hyphens and points.
@@ -323,6 +331,17 @@ pub enum Sparing {
 }
 
 /// Cylinders with the same number of sectors per track.
+///
+/// Invariants, within a spec that [`Spec::check`] accepts:
+///
+/// - `first_cylinder ≤ last_cylinder < geometry.cylinders`.
+/// - `1 ≤ sectors_per_track ≤ 65535`, a multiple of the logical sectors in a sector on the medium.
+/// - `by_head` is empty, or `by_head.len() = geometry.heads > 1` and `max(by_head) = sectors_per_track`.
+/// - `group_skew` or `tracks_per_surface` is given ⇒ `layout.order` is [`Order::SurfaceSerpentine`].
+/// - `layout.sparing = DiskEnd` ⇒ `spares = 0`.
+/// - `reserved` is below the number of sectors in the zone.
+/// - `slips` and the first places of `remaps` ascend, each once. No place of `remaps` occurs twice.
+/// - `(from, to)` in `remaps` ⇒ `to` is a spare place, and `from` is not in `slips`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone {
     /// The outermost cylinder.

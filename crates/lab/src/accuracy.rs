@@ -12,6 +12,13 @@ use remapped::moved;
 pub use remapped::remapped;
 
 /// Differences between a learned profile and the drive's own.
+///
+/// Invariants:
+///
+/// - `lengths`, `angles`, `skewed` and `grouped` are at most [`SECTORS`].
+/// - `borders.0 ≤ borders.1`; `placed ≤ remaps.0 ≤ remaps.1`.
+/// - `write_seeks.is_some()` ⇔ `settle.is_some()`.
+/// - `heads.1 = 1` ⇒ `head_switch = 0`.
 #[derive(Clone, Debug)]
 pub struct Accuracy {
     /// Error of the turn, in parts per million.

@@ -52,6 +52,13 @@ impl Default for QuickOptions {
 }
 
 /// Results of a quick measurement, possibly incomplete.
+///
+/// Invariants:
+///
+/// - `TIME_MIN ≤ options.time ≤ TIME_MAX`; `depth ≤ 32`.
+/// - `random` has at most an entry for depth 1 and an entry for `depth`, in this order.
+/// - `rotation.is_none()` ⇒ `obstacle.is_some()`.
+/// - `curve.is_some()` ⇒ `small_sequential.is_some()`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quick {
     /// Name of the probe.

@@ -9,6 +9,13 @@ use headtime_engine::{GateOrder, Lane};
 use headtime_units::{Nanos, Rate, Time};
 
 /// Lane of a program, or the shared one.
+///
+/// Invariants:
+///
+/// - `own` is the place of the program in the planner's list; 0 is the shared lane.
+/// - `outstanding > 0` ⇒ `busy`.
+/// - `goal.is_none()` ⇒ `lost = behind = 0`.
+/// - `p99.is_some()` ⇒ `shares = [false; 3]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Served {
     pub number: u16,

@@ -311,6 +311,15 @@ impl PartialEq for Among {
 impl Eq for Among {}
 
 /// The record of a policy. It exists without an instance of the policy.
+///
+/// Invariants of the records in the table of policies:
+///
+/// - No two policies have a name or an alias in common, and no two options of a policy have the same key.
+/// - `idea` has 1 to 6 words; `bound`, `source` and `avoid` are not empty.
+/// - `number = Some(n)` ⇒ `n.min ≤ n.example ≤ n.max`.
+/// - `inner.is_some()` ⇒ `among.is_none()`.
+/// - `waits` ⇔ the scheduler that is built may wait.
+/// - `slices` names an option ⇒ the option is in `options`, and its value is a duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PolicyInfo {
     /// Name, without the number if the policy has a number.

@@ -52,6 +52,13 @@ pub(super) struct Files {
 }
 
 /// Reads a range of a disk block by block, in gaps and in idle time.
+///
+/// Invariants:
+///
+/// - `progress.is_some()` ⇔ `syncs.is_some()`.
+/// - `state = Over` ⇒ `taker`, `progress` and `syncs` are `None`.
+/// - `taker = Some(t)` ⇒ (`t.moment.is_some()` ⇔ `plan.is_copy()`).
+/// - `date_taken.is_some()` ⇒ `plan.promises.date.is_some()`.
 pub(super) struct Scrub<P: Passing> {
     state: State,
     plan: ScrubPlan,

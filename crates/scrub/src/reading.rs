@@ -33,6 +33,13 @@ pub(crate) struct PartOfBlock {
 }
 
 /// Reads of the blocks of a scrub.
+///
+/// Invariants:
+///
+/// - `rewritten` is a subset of the keys of `open`.
+/// - `id < PARTS_FROM ≤ part_id` for each read `id` in `open`, `outright` and `alone`.
+/// - `bad[block] ≥ 1`; `timeouts[block] ≥ 1`.
+/// - `may ≠ Used` ⇒ `gaps` keeps its first value.
 pub(super) struct Reading<P: Passing> {
     pub scan: Freeblock<P>,
     /// Suspends reads after failures.

@@ -123,6 +123,12 @@ impl Gaps {
 }
 
 /// Status of a scrub.
+///
+/// Invariants:
+///
+/// - `hashes` or `copy` is `None`.
+/// - `state = Done` ⇒ `left = 0`.
+/// - `failing ≤ errors`.
 #[derive(Clone, Debug)]
 pub struct ScrubStatus {
     /// State of the scrub.

@@ -54,6 +54,14 @@ pub enum MdError {
 }
 
 /// Contents of a superblock.
+///
+/// Invariants of a superblock that `decode` returns:
+///
+/// - `data_offset + data_size` is at most the number of sectors of the device.
+/// - `roles.len() ≤ ROLES_MAX`; `name` has no NUL.
+///
+/// `known` checks the other fields. The level is 0 or 5, `2 ≤ disks ≤ MEMBERS_MAX`, `data_size > 0`, and
+/// `level = 5` ⇒ `layout = 2` and `size > 0`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Superblock {
     features: u32,

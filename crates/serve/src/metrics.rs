@@ -161,6 +161,11 @@ pub struct Snapshot {
 }
 
 /// The state of a device and its engine at one time.
+///
+/// Invariants:
+///
+/// - `head_time` or `head_time_estimated` is `None`.
+/// - `abandoned ≤ timeouts`.
 #[derive(Clone, Debug, Default)]
 pub struct MemberSnapshot {
     /// Text of the scheduler.

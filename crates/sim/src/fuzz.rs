@@ -93,6 +93,13 @@ impl std::fmt::Display for Change {
 }
 
 /// Drive, scheduler, requests and faults that were drawn for a run.
+///
+/// Invariants:
+///
+/// - `1 ≤ config.depth ≤ profile.queue.depth ≤ 32`.
+/// - Times of `changes`, `requests` and `faults` never descend.
+/// - A fault `LoseNext` ⇒ `timeout.is_some()`.
+/// - The last request arrives within `drains_within`.
 struct RandomRun {
     profile: Profile,
     config: Config,

@@ -99,6 +99,14 @@ fn rate(amount: f64, span: Nanos) -> f64 {
 }
 
 /// Measurements of all requests that finished after the warm-up.
+///
+/// Invariants:
+///
+/// - `reads ≤ requests`; `failed ≤ requests`.
+/// - `response`, `queue` and `device` have `requests` times each.
+/// - `requests` = Σ of the finished requests of `origins`; `unfinished` = Σ of `unfinished` of `origins`.
+/// - `unfinished = 0` ⇒ `oldest_unfinished = 0`.
+/// - `index[origin] = i` ⇔ `origins[i].origin = origin`, until the end of the measurement sorts `origins`.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Start of the measurement: the end of the warm-up.

@@ -22,6 +22,13 @@ use std::num::NonZero;
 use std::ops::ControlFlow;
 
 /// Inputs of a run.
+///
+/// Invariants that [`run`] checks:
+///
+/// - `map.is_none()` ⇒ `stations.len() = 1`; otherwise `map` has `stations.len()` members.
+/// - `engine.depth ≤ drive.depth()` for each station.
+///
+/// Times of `orders` never descend.
 pub struct Setup<'a> {
     /// The members of the volume: one, or as many as `map` has.
     pub stations: Vec<Station>,
@@ -433,6 +440,14 @@ impl Stage {
     }
 }
 
+/// Devices and clients of a run, as the world of the loop.
+///
+/// Invariants, for `n = members.count()`:
+///
+/// - `n = 1` ⇒ `next` is empty; otherwise `next.len() = n`, and `next[i]` is the time of the next event of `members[i]`.
+/// - `next_order` is the earliest time in `orders` and in the `faults` of members.
+/// - `unfinished ≤ unfinished_max`.
+/// - `measured.requests ≤ finished`.
 struct Simulated<'a> {
     members: Few<Stage>,
     /// With several members: the time of each member's next event. The times are needed before each event, so they are stored and only

@@ -13,6 +13,15 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A scan that reads or writes in the gaps of clients' requests, as in configuration files: one key for each field.
+///
+/// Invariants of keys that [`ScanSpec::build`] accepts:
+///
+/// - `picks ≤ 1000`; `1 ≤ steps < 2^63`; `0 ≤ left ≤ 1`; `0 ≤ p99 ≤ 1000`.
+/// - `block` and `idle_piece` are multiples of a sector, from one sector to the longest request.
+/// - `range = Some((from, to))` ⇒ `from < to`, both multiples of a sector and within the disk.
+/// - `finish_within` or `p99` is given ⇒ `work = Read`.
+/// - `cycle.is_some()` ⇒ `finish_within` or `p99` is given.
+/// - `finish_within` and `cycle` are more than zero.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScanSpec {

@@ -110,6 +110,15 @@ struct InFlight {
     tags: Vec<Tag>,
 }
 
+/// A scheduler on its way through a scenario.
+///
+/// Invariants:
+///
+/// - `next ≤ scenario.arrivals.len()`.
+/// - `free_tags.len() + model.len() + held_tags.len()` + Σ of `tags.len()` of `in_flight` = `scenario.arrivals.len()`.
+/// - Times `done` of `in_flight` never descend.
+/// - `swapped` ⇒ `scenario.swap_after.is_some()`.
+/// - `!swapped` and `scenario.swap_after = Some(n)` ⇒ `next ≤ n`.
 struct Run<'a, S> {
     subject: S,
     scenario: &'a Scenario,

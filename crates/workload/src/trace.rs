@@ -51,6 +51,13 @@ pub struct Trace {
 }
 
 /// Notes on reading a trace: assumptions, omissions and changes.
+///
+/// Invariants:
+///
+/// - `lines_ignored ≤ lines`.
+/// - `out_of_order = 0` ⇔ `step_back_max = 0`.
+/// - `odd.first.len() = min(odd.count, 10)`.
+/// - `kinds.len() ≠ 1`, and `kinds` of each of `kinds` is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notes {
     /// Name of the file.

@@ -7,6 +7,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Arguments of `headtime drive new`.
+///
+/// Invariants of arguments that clap accepts:
+///
+/// - `from_datasheet` is true.
+/// - `force` ⇒ `out.is_some()`.
+/// - `capacity` or `sectors` is `None`; `heads` or `platters` is `None`.
 #[derive(Debug, Args)]
 #[command(after_long_help = NEW_HELP)]
 pub struct New {

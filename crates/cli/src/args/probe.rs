@@ -9,6 +9,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Arguments of `headtime drive probe`.
+///
+/// Invariants of arguments that clap accepts:
+///
+/// - `device.is_some()` ⇔ `emulate.is_none()`.
+/// - `export.is_some()` ⇒ `device.is_some()`; `emulate_switches.is_some()` ⇒ `emulate.is_some()`.
+/// - `quick` ⇒ `out`, `patience`, `state`, `write_scratch` and `emulate_switches` are `None`, and `!remaps`.
+/// - `emit.is_some()` ⇒ `quick`, and `--format` is not given.
+/// - `seed < 2^63`.
 #[derive(Debug, Args)]
 #[command(after_long_help = PROBE_HELP)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["device", "emulate"])))]

@@ -9,6 +9,12 @@ use std::path::PathBuf;
 pub const MAX_RUNS_DEFAULT: u64 = 20_000;
 
 /// Arguments of `headtime sweep`.
+///
+/// Invariants of arguments that clap accepts:
+///
+/// - `list` or `print_scenario` is given ⇒ `out`, `format` and `picture.plot` are `None`, and `!restart`.
+/// - `list` ⇒ `print_scenario.is_none()`; `restart` ⇒ `out.is_some()`.
+/// - `max_runs ≥ 1`; `print_scenario ≥ 1`; `1 ≤ jobs ≤ 1024`; `seed < 2^63`.
 #[derive(Debug, Args)]
 #[command(after_long_help = HELP, allow_negative_numbers = true)]
 pub struct SweepArgs {

@@ -175,6 +175,13 @@ pub enum To {
 }
 
 /// Arguments of `headtime trace replay`.
+///
+/// Invariants of arguments that clap accepts:
+///
+/// - `trace` and `profile` are not empty.
+/// - At most one of `open`, `closed` and `closed_per_process` is given.
+/// - `speed.is_some()` ⇒ `closed.is_none()` and `!closed_per_process`.
+/// - `1 ≤ closed ≤ 65535`; each of `depth` is in `1..=256`; `seed < 2^63`.
 #[derive(Debug, Args)]
 #[command(after_long_help = replay_help(), allow_negative_numbers = true)]
 pub struct ReplayArgs {

@@ -7,6 +7,17 @@ use std::fmt::Display;
 pub(super) const MOST_HEADS: u16 = 32;
 
 /// Values of a drive's datasheet. Each value that a sheet may lack is an option.
+///
+/// Invariants of a sheet that [`Datasheet::profile`] accepts, for the values that are given:
+///
+/// - `name` has one or more of `a` to `z`, `0` to `9`, `-` and `.`.
+/// - `3000 ≤ rpm ≤ 20000`.
+/// - `0.5 ms ≤ seek ≤ 50 ms`; `seek ≤ seek_write ≤ 2 seek`.
+/// - `0.01 seek ≤ track ≤ 0.4 seek`; `track ≤ track_write ≤ 0.5 seek`.
+/// - `1.3 seek ≤ maximum ≤ 4 seek`; `maximum ≤ maximum_write ≤ 4 seek_write`.
+/// - `1 MB/s ≤ rate ≤ 1 GB/s`; a turn at `rate` passes at most 3.5 MB.
+/// - `rate / 3 ≤ rate_inner ≤ rate ≤ interface ≤ 100 GB/s`.
+/// - `64 KiB ≤ cache ≤ 16 GiB`; `1 ≤ heads ≤ 32`; `1 ≤ queue ≤ 256`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Datasheet {
     /// Short name of the profile: lower-case letters, digits, hyphens and points.

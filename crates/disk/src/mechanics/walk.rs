@@ -107,6 +107,14 @@ impl Access {
 }
 
 /// The steps of an access, in the order in which they happen.
+///
+/// Invariants:
+///
+/// - `left_out.end() ≤ part.start`; `part.end() ≤ next ≤ end`.
+/// - `left_out_run.is_some()` ⇒ `part` and `left_out` are empty.
+/// - `!zero_latency` ⇒ `part`, `left_out` and `left_out_run` are empty.
+/// - `known = Some(run)` ⇒ `run = layout.run(next)`.
+/// - `known_way = Some((to, way))` ⇒ `way = mechanics.reposition(track, to, op)`.
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
     mechanics: &'a Mechanics,

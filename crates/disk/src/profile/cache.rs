@@ -6,6 +6,16 @@ use headtime_units::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// The buffer in the drive. Names in brackets are DiskSim's parameters.
+///
+/// Invariants, within a spec that [`Spec::check`](super::Spec::check) accepts:
+///
+/// - `1 ≤ write_segments ≤ segments ≤ 65535`; `dedicated_write_segment` ⇒ `segments ≥ 2`.
+/// - `segment_sectors ≥ 1`; `room_sectors = 0` or `room_sectors ≥ segment_sectors (write_segments + 1)`.
+/// - `read_ahead_min ≤ read_ahead_max ≤ segment_sectors`; `second_read_ahead_min ≤ 65535`.
+/// - `read_ahead = Off` ⇒ `read_ahead_max = second_read_ahead_min = 0`.
+/// - `!enabled` ⇒ `read_ahead = Off`, `write_back = Off` and `!read_free_sectors`.
+/// - `1 ≤ destage_runs ≤ 65535`; `destage_age` and `destage_delay` are at most 4 s.
+/// - `write_low_water` and `read_high_water` are in `0.0..=1.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(default = "CacheSpec::unsaid")]
 pub struct CacheSpec {

@@ -5,6 +5,9 @@ use serde::Deserialize;
 
 /// Time that commands cost before, between and after the work of the arm. Names in brackets are
 /// DiskSim's parameters; all zero if not given.
+///
+/// Invariants, within a spec that [`Spec::check`](super::Spec::check) accepts: each time is at most 4 s. The times are
+/// independent of each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct OverheadSpec {

@@ -72,6 +72,13 @@ impl Draw {
 }
 
 /// Ranges of the properties of an era's drives.
+///
+/// Invariants:
+///
+/// - `low ≤ high` for each pair `[low, high]`.
+/// - `heads`, `cylinders`, `zones` and `segments` are at least 1; `0 < innermost < 1`.
+/// - `rpm`, `bus` and `depth` are not empty.
+/// - `by_surface` ⇔ `year ≥ 2007`.
 #[derive(Clone, Copy)]
 struct Era {
     year: u32,

@@ -23,6 +23,14 @@ use std::sync::Arc;
 /// directory lie near each other and are read out of order. If a program copied in the order of the list, within a file
 /// system, the files are read in the order in which they lie. The drive's read-ahead decides which copy is read faster,
 /// and by how much.
+///
+/// Invariants of a spec that a host accepts:
+///
+/// - `1 ≤ instances ≤ 4096`; `0 < scale ≤ 1`.
+/// - `files ≥ 1`, `⌊files scale⌋ ≤ 10^7`; `directories ≥ 1`, `⌊directories scale⌋ ≤ 10^6`.
+/// - `1 B ≤ median ≤ 1 GiB`; `0 ≤ spread ≤ 3`; `1 B ≤ read ≤ 1 GiB`.
+/// - `0 ≤ aged ≤ 0.95`; `4 KiB ≤ hole ≤ 10^6 · 4 KiB`.
+/// - `1 B ≤ partition ≤ 16 TiB`; `gap ≤ 1024 TiB`; `start ≤ 1024 TiB`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",

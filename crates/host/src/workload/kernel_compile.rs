@@ -47,6 +47,14 @@ const IMAGE_SHARE: f64 = 0.6;
 /// links the directory. The objects are assumed to be in memory, although another process may still be writing one.
 /// Processors are shared evenly at all times. The compiler's own files are in memory, and the compiler makes no
 /// temporary files (`-pipe`).
+///
+/// Invariants of a spec that a host accepts:
+///
+/// - `1 ≤ jobs ≤ 4096`; `1 ≤ processors ≤ 4096`; `0 < scale ≤ 1`.
+/// - `files ≥ 1`, `⌊files scale⌋ ≤ 10^7`; `directories ≥ 1`, `⌊directories scale⌋ ≤ 10^6`.
+/// - `1 ≤ sources ≤ 10^7`; `includes ≤ headers ≤ 10^7`.
+/// - `1 B ≤ median ≤ 1 GiB`; `0 ≤ spread ≤ 3`; `0 < object_share ≤ 100`; `1 B ≤ depends ≤ 1 GiB`.
+/// - `1 B ≤ partition ≤ 16 TiB`; `start ≤ 1024 TiB`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -227,6 +235,13 @@ struct Sources {
 }
 
 /// State of the planning.
+///
+/// Invariants:
+///
+/// - `known.len() = tree.files.len()`; `known[file] = Some(n)` ⇒ `n < planner.files.len()`.
+/// - `sources.len() = tree.directories.len()`.
+/// - `included.len() = headers.len()`; `popularity.core ≤ headers.len()`.
+/// - `processes.len() = spec.jobs`.
 struct Build<'a> {
     spec: &'a KernelCompileSpec,
     tree: &'a Tree,

@@ -32,6 +32,12 @@ use headtime_workload::Random;
 /// 0.13 ms for random others (M/D/1). The two processes that a program has on a node often come together, which adds
 /// 0.26 ms. The sum is 0.4 ms. A scheduler that loads the links more would make processes wait longer: 0.7 ms at twice
 /// the rate.
+///
+/// Invariants of a spec that a host accepts:
+///
+/// - `programs`, `processes`, `servers` and `workers` are in `1..=4096`; `0 < scale ≤ 1`.
+/// - `4 KiB ≤ block ≤ 1 GiB`, a multiple of 4 KiB.
+/// - `1 B ≤ file ≤ 16 TiB`; `gap ≤ 1024 TiB`; `start ≤ 1024 TiB`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",
@@ -162,6 +168,12 @@ impl MpiIoSpec {
 }
 
 /// Reads every `stride`-th block of a striped file.
+///
+/// Invariants:
+///
+/// - `stride`, `servers` and `blocks` are at least 1; `next` modulo `stride` is constant.
+/// - `request ≤ here`.
+/// - `answer.is_some()` ⇒ `!told`.
 struct Turns {
     file: FileId,
     block: u64,

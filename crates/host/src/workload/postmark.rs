@@ -32,6 +32,14 @@ use std::collections::BTreeSet;
 ///
 /// Left out: the journal. Metadata is written back like data, within 30 s, while ext3 would write both every 5 s.
 /// Unless `whole` is set, the start and end of the run, with creation and deletion of the files, are left out as well.
+///
+/// Invariants of a spec that a host accepts:
+///
+/// - `1 ≤ instances ≤ 4096`; `1 ≤ files ≤ 10^6`; `1 ≤ transactions ≤ 10^8`; `0 < scale ≤ 1`.
+/// - `1 B ≤ size_low ≤ size_high ≤ 1 MiB`; `1 B ≤ call ≤ 1 GiB`.
+/// - `bias_read ≤ 10`; `bias_create ≤ 10`.
+/// - `0 ≤ aged ≤ 0.95`; `4 KiB ≤ hole ≤ 10^6 · 4 KiB`.
+/// - `1 B ≤ partition ≤ 16 TiB`; `gap ≤ 1024 TiB`; `start ≤ 1024 TiB`.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",

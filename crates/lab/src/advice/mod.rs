@@ -146,6 +146,14 @@ pub struct GapScan {
 pub type Curve = Vec<(f64, f64)>;
 
 /// Answer to a question.
+///
+/// Invariants:
+///
+/// - `waits.len() = roles.len()`.
+/// - `linux.tried < tried.len()`; `headtime.tried < tried.len()`.
+/// - `curves[0].0 = 0`. The indices in `curves` differ, and are below `tried.len()`.
+/// - `curves[i].1.len() = roles.len()`.
+/// - In `tried[1..]`, settings of the second round come first, and scores descend within each round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
     /// Title of the load, if it has one.

@@ -33,6 +33,13 @@ pub struct MeasuredFigure {
 }
 
 /// One number of a figure as measured.
+///
+/// Invariants:
+///
+/// - `range = Some([least, most])` ⇒ `least ≤ measured ≤ most`.
+/// - `paper.is_some()` ⇒ `paper = stated`; `calibrated` ⇒ `paper.is_none()`.
+/// - `calibrated` ⇒ `within.is_none()`.
+/// - `within.is_some()` ⇔ `accept.is_some()`, or the point is judged by `paper`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MeasuredPoint {
     /// The line or bar it belongs to.

@@ -14,6 +14,13 @@ use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// A file of a figure.
+///
+/// Invariants of a file that is accepted:
+///
+/// - `id`, `source` and `title` are not empty.
+/// - `seed < 2^63`; `1 ≤ seeds ≤ 100`.
+/// - Names of `scenario` differ, and each scenario is of some `point`. Names of points differ.
+/// - `quick_without` names scenarios of `scenario`; `base` names shared keys.
 #[derive(Deserialize)]
 struct Text {
     #[serde(deserialize_with = "said")]
@@ -65,6 +72,15 @@ struct ScenarioText {
     own: Table,
 }
 
+/// `[[point]]`.
+///
+/// Invariants of an entry that is accepted:
+///
+/// - `accept.is_some()` ⇔ `why.is_some()`; `calibrated` ⇒ `accept.is_none()`.
+/// - `judge = Among` ⇒ `paper.is_some()`, `accept.is_none()` and `!calibrated`.
+/// - `transform = Value` ⇒ `of.is_none()`; otherwise `of` or `of_scenario` is given.
+/// - `x = Some(list)` ⇒ the list is not empty.
+/// - `paper.is_some()` ⇒ the entry makes one point.
 #[derive(Deserialize)]
 struct PointText {
     scheduler: Many<Placed<String>>,

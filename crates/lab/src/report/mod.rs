@@ -53,6 +53,15 @@ pub struct Host {
 
 /// One run, or several repeats of one run. Counts and times are sums over the repeats, means and percentiles are averages, `max` is the
 /// largest.
+///
+/// Invariants of a run that was made:
+///
+/// - `repeats ≥ 1`; `ci95.is_some()` ⇔ `repeats > 1`.
+/// - `reads ≤ requests`; `failed ≤ requests`; `0 < fairness ≤ 1`.
+/// - `unfinished = 0` ⇒ `oldest_unfinished_ms = 0`.
+/// - `of_reads.is_some()` ⇔ `reads > 0`.
+/// - `members.len() ≠ 1`.
+/// - `promise.is_some()` ⇒ `freeblock.is_some()`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Run {
     /// The scheduler's text.
@@ -214,6 +223,13 @@ pub struct BoundErrors {
 }
 
 /// Results of a background scan: means over the repeats, and sums of counts.
+///
+/// Invariants of a run that was made:
+///
+/// - `free_mb_s ≤ mb_s`.
+/// - `gap_share_percent` and `left_percent` are in `0.0..=100.0`.
+/// - `tenths_mb_s[9].is_some()` ⇔ `ended_s.is_some()`.
+/// - `steps_p50 ≤ steps_p90 ≤ steps_p99`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct FreeblockRun {
     /// MB (10⁶ bytes) of wanted data read per second, until the last block was read or the run was over. Blocks that clients read count
@@ -334,6 +350,12 @@ pub struct EngineCounts {
 }
 
 /// Commands that a drive completed, over all repeats. For a drive that takes one command at a time, only counts are given.
+///
+/// Invariants of a run that was made:
+///
+/// - `page_share`, `large_share`, `full_share` and `full_windows_share` are in `0.0..=100.0`.
+/// - `page_share + large_share ≤ 100`, up to rounding.
+/// - `completed = 0` ⇒ `per_s = mean_bytes = page_share = large_share = 0`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CommandsRun {
     /// Number of commands.
@@ -610,6 +632,13 @@ pub struct OriginRun {
 }
 
 /// Results of a program, by the program's own account; means over the repeats.
+///
+/// Invariants:
+///
+/// - `late_percent.is_some()` ⇒ `goal_s.is_some()` and `ended_s.is_some()`.
+/// - `left_profile_s`, `hopeless_s`, `seeks_longer_percent`, `shared_percent` or `bound_errors` is given ⇒ `goal_s.is_some()`.
+/// - `seeks_longer_percent` and `shared_percent` are in `0.0..=100.0`.
+/// - `ended_s = Some(end)` ⇒ `started_s ≤ end`.
 #[derive(Clone, Debug, Serialize)]
 pub struct ProgramRun {
     /// Name of the program.

@@ -13,6 +13,14 @@ use headtime_units::{Extent, Nanos, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A drive under probe, and the phase of its platters.
+///
+/// Invariants:
+///
+/// - `weighs` ⇔ `vary > 0 && !holds_many`; `quiet` ⇒ `vary = 0`.
+/// - `phase.is_some()` ⇒ `next_place < places.len()`.
+/// - `RELOCK[0] ≤ relock_after ≤ RELOCK[1]`; `evict ≥ 1`; `noise ≥ 0`.
+/// - Each key of `seen` is a key of `looked`, and has one angle or more.
+/// - `reads = 0` ⇒ `last = u64::MAX`.
 pub(super) struct Bench<'a> {
     pub probe: &'a mut dyn Probe,
     pub random: Random,

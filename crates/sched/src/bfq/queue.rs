@@ -61,6 +61,14 @@ impl History {
 }
 
 /// A queue: the synchronous requests of one process and class, or all asynchronous requests of a class.
+///
+/// Invariants:
+///
+/// - `!sweep.is_empty()` ⇒ `busy`.
+/// - `sharers` = number of queues whose `merged_into` is this queue.
+/// - `splits` ⇒ `sharers > 0`.
+/// - `process.is_none()` ⇒ `merged_into.is_none()` and `sharers = 0`.
+/// - `quiet_since.is_none()` ⇒ `busy`, or `in_drive > 0`, or the queue has had no request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BfqQueue {
     /// Process of a synchronous queue.

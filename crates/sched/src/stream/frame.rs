@@ -92,6 +92,13 @@ struct FrameEntry {
 /// All such schedulers share four rules. An urgent candidate of the elevator goes at once. A stream is served for at
 /// most a slice of time while other requests are pending. An awaited request bypasses the elevator. While a
 /// [`Directive`] dedicates the disk, only marked requests go, and the foresight is not used.
+///
+/// Invariants:
+///
+/// - `held = Some(request)` ⇔ `members[request.tag].stage = Held`, which one member has at most.
+/// - The disk is dedicated at `now` ⇒ `held.is_none()`.
+/// - `members[tag].turn < turns` for each queued request.
+/// - `run.1 ≤ now`.
 #[derive(Clone, Debug)]
 pub struct Anticipating<E, F> {
     elevator: E,

@@ -30,6 +30,13 @@ pub type Volume = (Vec<Box<dyn Device>>, Box<dyn Map>);
 pub(super) type Devices = (Vec<Box<dyn Device>>, Option<Box<dyn Map>>);
 
 /// Options of a disk.
+///
+/// Invariants of options with which a disk starts:
+///
+/// - `engine.depth` is at most the depth of each device.
+/// - `shares[e]` and `rates[e]` are of export `e < exports`. Entries beyond `exports` have no effect.
+/// - `queue = 0` and `unfinished = 0` count as 1.
+/// - The device reports the arm's time ⇒ `estimate` has no effect.
 pub struct Options {
     /// Name of the disk, for messages.
     pub name: String,

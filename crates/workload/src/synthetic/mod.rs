@@ -40,6 +40,15 @@ pub struct Synthetic {
     outstanding: u64,
 }
 
+/// A process of the workload, and its requests so far.
+///
+/// Invariants:
+///
+/// - `spec.count = Some(n)` ⇒ `promised ≤ n`; `spec.fsync = Some(n)` ⇒ `unflushed ≤ n`.
+/// - `is_released` ⇒ `waiting > 0`; `flush.is_some()` ⇒ `outstanding > 0`.
+/// - `spec.pacing` is open with a limit ⇒ `outstanding` is at most the limit.
+/// - `write_size.is_some()` ⇔ `spec.write_size.is_some()`.
+/// - `!spec.writes_apart` ⇒ `last[1].is_none()`.
 #[derive(Clone, Debug)]
 struct Process {
     spec: ProcessSpec,

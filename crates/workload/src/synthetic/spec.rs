@@ -22,6 +22,14 @@ pub struct SyntheticSpec {
 
 /// A process of a synthetic workload. The default makes random reads of 4 KiB over the whole drive,
 /// one at a time, without thinking.
+///
+/// Invariants of a process that [`Synthetic::new`](crate::Synthetic::new) accepts:
+///
+/// - `read_share`, `sequential_share` and `local_share` are in `0.0..=1.0`; `sequential_share + local_share ≤ 1`.
+/// - `fsync = Some(n)` ⇒ `n ≥ 1`.
+/// - `cycle = Some(c)` ⇒ `c.period > 0` and `0 ≤ c.swing ≤ 0.99`.
+/// - `size_step` and `align` are multiples of a sector, of one sector or more.
+/// - `range = Some((from, to))` ⇒ `from < to`, both multiples of a sector and within the drive.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(
     feature = "serde",

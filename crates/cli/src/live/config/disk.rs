@@ -16,6 +16,15 @@ use std::path::PathBuf;
 const EXPORTS_MAX: usize = 1024;
 
 /// The keys of `[[disk]]`.
+///
+/// Invariants of keys that [`disk`] accepts:
+///
+/// - `emulate.is_some()` ⇔ `device.is_none()` ⇔ `store.is_some()`.
+/// - `seed.is_some()` ⇒ `emulate.is_some()`; `seed < 2^63`.
+/// - `direct`, `force` or `io_priority` is given ⇒ `device` is a path.
+/// - `device = "null"` ⇒ `size.is_some()`; `size = Some(s)` ⇒ `s ≥ 1`.
+/// - `create` ⇒ `!read_only`, and `store` is a path, or `device` is a path and `size.is_some()`.
+/// - No array has the disk ⇒ `export` is absent or has 1 to [`EXPORTS_MAX`] entries.
 #[derive(Deserialize)]
 pub(super) struct DiskKeys {
     #[serde(deserialize_with = "disk_name")]

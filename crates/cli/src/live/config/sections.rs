@@ -20,6 +20,13 @@ use std::str::FromStr;
 pub const DEVICE_DEPTH: u32 = 32;
 
 /// A disk.
+///
+/// Invariants:
+///
+/// - `exports.is_empty()` ⇔ an array has the disk.
+/// - `depth = Some(d)` ⇒ `d = stack.engine.depth`.
+/// - `read_only` ⇒ each of `exports` is read-only.
+/// - `create` ⇒ `!read_only`, and `backend` is an emulated drive with a file, or a path with a size.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
     /// Name of the disk.

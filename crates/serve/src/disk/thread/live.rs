@@ -25,6 +25,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A request that is not finished.
+///
+/// Invariants:
+///
+/// - `stage = Expired` ⇒ `!is_noted` and `cookie ≠ LAST_FLUSH`.
+/// - The disk has one device ⇒ `failed_on.is_none()`.
+/// - The disk has several devices and `failure.is_some()` ⇒ `failed_on.is_some()`.
+/// - `share.is_some()` ⇒ the disk has an [`Admission`].
 pub(super) struct Pending {
     op: Op,
     start: Lba,
@@ -128,6 +135,16 @@ impl Station {
 }
 
 /// State of a disk's thread, apart from its engine.
+///
+/// Invariants, until a bug ends the thread:
+///
+/// - `free` has the indices of the empty places of `pending`: `free.len() + pending.iter().flatten().count() = pending.len()`.
+/// - `pending.len() - free.len() ≤ unfinished_max`.
+/// - `stations.len() = 1` ⇒ `pieces` is empty.
+/// - `next_share.is_some()` ⇒ `next.is_some()` and `admission.is_some()`.
+/// - `queue_timeout.is_some()` ⇒ `admission.is_some()`; `queue_timeout.is_none()` ⇒ `expires = NEVER`.
+/// - `completions = 0` ⇔ `to_wake` is empty.
+/// - `last_flush.is_some()` ⇒ `stopping`.
 pub(super) struct Live {
     pub shared: Arc<Shared>,
     pub clock: Clock,
