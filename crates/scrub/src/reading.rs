@@ -179,6 +179,11 @@ impl<P: Passing> Reading<P> {
         open.map(|(number, _)| *number).collect()
     }
 
+    /// Returns true if a block was requested by this read, and its result counts.
+    pub fn is_under_way(&self, block: Lba, read: u64) -> bool {
+        self.open.get(&self.number(block)) == Some(&read)
+    }
+
     /// Blocks that are under way and wanted, too.
     pub fn stale(&self) -> Vec<u64> {
         let (open, wanted) = (self.open.keys().copied(), self.scan.wanted());
@@ -225,7 +230,7 @@ impl<P: Passing> Reading<P> {
     pub fn timed_out(&mut self, block: Lba, read: u64) -> Option<Extent> {
         let number = self.number(block);
         let times = self.timeouts.entry(number).or_default();
-        *times += 1;
+        *times = times.saturating_add(1);
         if *times < TIMEOUTS_MAX {
             return None;
         }
@@ -335,7 +340,7 @@ impl<P: Passing + Clone + 'static> Reading<P> {
         let is_done = done.outcome == Outcome::Done;
         let (blocks, stale): (Vec<Lba>, Vec<Lba>) = asked
             .iter()
-            .partition(|block| self.open.get(&self.number(**block)) == Some(&done.id));
+            .partition(|block| self.is_under_way(**block, done.id));
         if !is_done {
             for block in &stale {
                 self.scan.want(self.scan.wanted().block_at(*block));

@@ -12,10 +12,12 @@ impl<P: Passing + Clone + 'static> Scrub<P> {
     /// Handles a finished read of the scan.
     pub(super) fn was_read(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         let has_date = self.plan.promises.date.is_some();
-        let (asked, blocks) = self.reading.finished(now, done, data, has_date);
+        let (asked, mut blocks) = self.reading.finished(now, done, data, has_date);
         let is_done = done.outcome == Outcome::Done;
         if !is_done && self.is_drawn() && !blocks.is_empty() {
             self.call_off();
+            // Blocks that a client has written are wanted again. The result of this read does not count for them.
+            blocks.retain(|block| self.reading.is_under_way(*block, done.id));
         }
         let of = (done.request.extent, done.id);
         let is_taken = is_done && self.hand_over(of, data, &blocks);
