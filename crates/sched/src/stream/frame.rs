@@ -447,6 +447,9 @@ impl<E: Elevator, F: Foresight> Scheduler for Anticipating<E, F> {
         if self.dedication.forget(gone) {
             self.dedication.mark(kept);
         }
+        if self.came == Some(gone) {
+            self.came = Some(kept);
+        }
         let other = self.members[gone.index()];
         self.members[gone.index()].stage = Stage::Gone;
         let member = &mut self.members[kept.index()];
