@@ -39,7 +39,7 @@ for device in emulated file; do
     done
 done
 
-# A scrub in gaps: the drive that is believed in is the emulated one, and idle time is not used, so whatever it reads goes with a client's request.
+# A scrub in gaps: the assumed drive in is the emulated one, and idle time is not used, so whatever it reads goes with a client's request.
 configure sptf-sw60 2 "$(in_memory exos-x18 1GiB)" "nbd = \"unix:$socket\"
 control = \"unix:$control\""
 serve --log "$work/serve.log"

@@ -227,7 +227,7 @@ pub(super) fn may_be_kept(
         nanos => nanos.div_ceil(1_000_000_000) * 1_000_000_000,
     };
     let problem = format!(
-        "{}: the drive that is believed in takes {} at the least for {}, at {rate:.1} MB/s",
+        "{}: the assumed drive takes {} at the least for {}, at {rate:.1} MB/s",
         date.within,
         Nanos::from_nanos(least),
         Bytes(bytes),

@@ -116,8 +116,8 @@ impl Gaps {
             Gaps::OtherOrder => {
                 "not used: the drive has more commands at a time than can be predicted; depth = 1 makes room for them"
             }
-            Gaps::NoBelief => "not used: no drive is believed in; give belief in the configuration",
-            Gaps::WrongBelief => "not used: the drive that is believed in is of another size",
+            Gaps::NoBelief => "not used: no drive is assumed; give belief in the configuration",
+            Gaps::WrongBelief => "not used: the assumed drive in is of another size",
         }
     }
 }

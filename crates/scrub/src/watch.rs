@@ -528,7 +528,7 @@ fn make_lost(path: &Path, file: &File, seal: Seal, why: &str) {
 fn remove(path: &Path) {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => tracing::error!(
-            "{}: remove it before the server starts again, or what it says is believed wrongly: it cannot be written or removed: {error}",
+            "{}: cannot be written or removed: {error}. Remove the file before the server starts again, or the server trusts an old state",
             path.shown()
         ),
         _ => {}

@@ -221,7 +221,7 @@ impl ScanSpec {
                 (None, Work::Read) => scan,
                 (None, Work::Write) => scan.writing(),
             }),
-            None => refused("conservatism", "the drive that is believed does not turn"),
+            None => refused("conservatism", "the assumed drive does not turn"),
         }
     }
 
@@ -257,14 +257,14 @@ impl ScanSpec {
             let has = belief.geometry.sector_bytes;
             if has != sector_bytes {
                 let problem = format!(
-                    "the drive that is believed has sectors of {has} bytes, and the disk of {sector_bytes}"
+                    "the assumed drive has sectors of {has} bytes, and the disk of {sector_bytes}"
                 );
                 return refused("conservatism", problem);
             }
             let size = belief.geometry.capacity;
             if Lba::ZERO + size < upto {
                 let size = Bytes(size.bytes(has));
-                let problem = format!("ends behind the drive that is believed, which has {size}");
+                let problem = format!("ends behind the assumed drive, which has {size}");
                 return refused("range", problem);
             }
         }

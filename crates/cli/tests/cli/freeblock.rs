@@ -131,7 +131,7 @@ fn a_scan_does_not_believe_in_a_drive_that_is_too_small_for_it() {
     };
     let (code, stderr) = run("freeblock.range=0B..2GB");
     assert_eq!(code, 3, "{stderr}");
-    let said = "freeblock.range: ends behind the drive that is believed, which has";
+    let said = "freeblock.range: ends behind the assumed drive, which has";
     assert!(stderr.contains(said), "{stderr}");
     let (code, stderr) = run("freeblock.range=0B..16MB");
     assert_eq!(code, 0, "{stderr}");

@@ -420,7 +420,7 @@ impl Page {
         out.seconds(
             (
                 "disk_head_time_estimated",
-                "Where the arm's time went, estimated from the drive that is believed",
+                "Where the arm's time went, estimated from the assumed drive",
             ),
             self.device_parts("part", |state| {
                 state.head_time_estimated.into_iter().flat_map(|estimated| {
