@@ -1,6 +1,6 @@
 //! Arrays of disks.
 
-use super::common::{Server, headtime, run, scratch, wait_until};
+use super::common::{Ended, Server, headtime, run, scratch, wait_until};
 use super::nbd::{Ask, Client};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -156,6 +156,7 @@ fn coordinated_disks_serve_two_readers_in_slices_and_their_log_replays() {
     let mut server = Server::start("array-coordinated", &config, &["--log", "events.log"]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _ended = Ended(&stop);
         for reader in 0..2 {
             let (server, stop) = (&server, &stop);
             scope.spawn(move || {
@@ -169,7 +170,6 @@ fn coordinated_disks_serve_two_readers_in_slices_and_their_log_replays() {
         }
         let slices = || server.status()["disks"][0]["coordinated"]["slices"].as_u64();
         wait_until(|| slices() > Some(3), || format!("{:?} slices", slices()));
-        stop.store(true, Ordering::Relaxed);
     });
     let metrics = server.told(&["metrics"]);
     let line = "headtime_array_slices_total{disk=\"data\",end=\"any\"} ";
@@ -233,6 +233,7 @@ fn readers_of_an_array_that_clients_make_are_coordinated() {
     let server = Server::start("array-geometry-slices", &config, &[]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _ended = Ended(&stop);
         for reader in 0..2 {
             let (server, stop) = (&server, &stop);
             scope.spawn(move || {
@@ -248,7 +249,6 @@ fn readers_of_an_array_that_clients_make_are_coordinated() {
         }
         let slices = || server.status()["disks"][0]["coordinated"]["slices"].as_u64();
         wait_until(|| slices() > Some(3), || format!("{:?} slices", slices()));
-        stop.store(true, Ordering::Relaxed);
     });
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// A directory of a test's own, empty. Not below the target directory: a socket's path has to be
@@ -195,6 +196,15 @@ impl Drop for Server {
         } else {
             let _ = fs::remove_dir_all(&self.directory);
         }
+    }
+}
+
+/// Tells threads of a test to end, also if the test fails. A scope would wait for them for ever.
+pub struct Ended<'a>(pub &'a AtomicBool);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Goals of programs on two servers that run.
 
-use super::common::{Server, headtime, run, scratch, wait_until};
+use super::common::{Ended, Server, headtime, run, scratch, wait_until};
 use super::goals::{CONFIG, read};
 use std::fs;
 use std::path::Path;
@@ -119,7 +119,7 @@ fn a_run_goes_on_over_two_servers_of_which_one_is_killed_and_started_again() {
     wait_until(|| joined(&planner), || planner.status().to_string());
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let _ends = Ends(&end);
+        let _ends = Ended(&end);
         scope.spawn(|| read(&first, "web", 1_000_000, &end));
         read(&first, "mail", 20, &never);
         let status = planner.status();
@@ -149,15 +149,6 @@ fn a_run_goes_on_over_two_servers_of_which_one_is_killed_and_started_again() {
         );
     });
     fs::remove_dir_all(&directory).unwrap();
-}
-
-/// Ends a reader, also if the test fails.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Windows in a server's log.

@@ -1,6 +1,6 @@
 //! Gates before served disks: in force, changed in flight, and the same in a replay.
 
-use super::common::{Server, run, wait_until};
+use super::common::{Ended, Server, run, wait_until};
 use super::nbd::{Ask, Client};
 use headtime_engine::log::{Decision, Record, read};
 use headtime_engine::{DelayCounts, DriveTag, Event};
@@ -57,15 +57,6 @@ fn load(server: &Server, export: &str, first: u64, count: u64, end: &AtomicBool,
             });
         }
     });
-}
-
-/// Ends the load, also when an assertion fails.
-struct Ending<'a>(&'a AtomicBool);
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Counts from a log of commands behind the first gate.
@@ -134,7 +125,7 @@ fn a_gate_ranks_the_exports_of_a_served_disk_changes_in_flight_and_replays_ident
     };
     let config = server.path("serve.toml");
     std::thread::scope(|scope| {
-        let _ending = Ending(&end);
+        let _ending = Ended(&end);
         scope.spawn(|| load(&server, "bulk", 1, 8, &end, &done));
         scope.spawn(|| load(&server, "vm", 9, 1, &end, &done));
         gate("rsd-priority:age_th=5:ranks=1/4");
@@ -282,7 +273,7 @@ fn a_served_disk_tells_what_its_gate_refuses_which_classes_starve_and_how_often_
     let mut server = Server::start("gate-metrics", &config, &[]);
     let (end, done) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
-        let _ending = Ending(&end);
+        let _ending = Ended(&end);
         scope.spawn(|| load(&server, "bulk", 2, 14, &end, &done));
         scope.spawn(|| load(&server, "vm", 0, 2, &end, &done));
         wait_until(

@@ -1,6 +1,6 @@
 //! From the first request to the last, across signals.
 
-use super::common::{Server, headtime, run, scratch, wait_until};
+use super::common::{Ended, Server, headtime, run, scratch, wait_until};
 use super::nbd::{Ask, Client};
 use std::fs;
 use std::os::unix::net::UnixDatagram;
@@ -75,6 +75,7 @@ fn a_scheduler_is_swapped_under_load_and_the_log_replays() {
     };
     let config = server.path("serve.toml");
     std::thread::scope(|scope| {
+        let _ended = Ended(&end);
         scope.spawn(|| load(&server, &end, &answered));
         more(30);
         // A bad file changes nothing.
@@ -107,7 +108,6 @@ fn a_scheduler_is_swapped_under_load_and_the_log_replays() {
         // Nothing is new.
         server.signal("HUP");
         server.wait_for("nothing to change");
-        end.store(true, Ordering::Relaxed);
     });
     let answered = answered.load(Ordering::Relaxed);
     assert_eq!(server.terminate(), Some(0));
