@@ -4,7 +4,7 @@ use super::common::{Ended, Server, headtime, run, scratch, wait_until};
 use super::goals::{CONFIG, read};
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 fn server(name: &str) -> Server {
     Server::start(name, CONFIG, &["--log", "events.log"])
