@@ -19,7 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 PATH=$work/venv/bin:$PATH
-pip install --quiet maturin pytest pyarrow tqdm submitit ray || exit 77
+pip install --quiet maturin pytest pyarrow tqdm submitit ray nbclient ipykernel matplotlib || exit 77
 # The crate is none of the workspace, so its licences are checked here.
 host=$(rustc -vV | sed -n 's/^host: //p')
 cargo metadata --locked --manifest-path python/Cargo.toml --filter-platform "$host" --format-version 1 | .ci/dependencies.sh --licences
@@ -33,3 +33,7 @@ EOF
 python -m pytest --quiet -p no:cacheprovider "$OLDPWD/python/tests"
 python "$OLDPWD/python/examples/compare.py"
 python "$OLDPWD/python/examples/sweep_on_ray.py"
+for notebook in "$OLDPWD"/python/notebooks/*.ipynb; do
+    echo "notebook $(basename "$notebook")"
+    cp "$notebook" . && jupyter execute "$(basename "$notebook")"
+done

@@ -19,13 +19,14 @@ from typing import Any, Union
 
 from . import _headtime
 from ._errors import CheckError, Error, FileError, ScenarioError, UsageError
-from ._headtime import Report, Swept, Table, __version__, drives
+from ._headtime import Disk, Report, Swept, Table, __version__, drives
+from ._policy import Policy, Request, Served, serve
 from ._progress import Progress, shown
 from ._sweep import sweep
 
 __all__ = [
-    "CheckError", "Drive", "Error", "FileError", "Report", "ScenarioError", "Swept", "Table", "Trace", "UsageError",
-    "__version__", "drives", "replay", "report", "reproduce", "run", "sweep",
+    "CheckError", "Disk", "Drive", "Error", "FileError", "Policy", "Report", "Request", "ScenarioError", "Served", "Swept", "Table",
+    "Trace", "UsageError", "__version__", "drives", "replay", "report", "reproduce", "run", "serve", "sweep",
 ]
 
 File = Union[str, "os.PathLike[str]"]
@@ -49,7 +50,7 @@ class Drive:
     def __init__(self, name: File, **override: Any) -> None:
         self.profile = os.fspath(name)
         self.override = override
-        opened = _headtime.Drive(self.profile)
+        self._opened = opened = _headtime.Drive(self.profile)
         self.name: str = opened.name
         self.model: str = opened.model
         self.sector_bytes: int = opened.sector_bytes
@@ -59,6 +60,19 @@ class Drive:
     def toml(self) -> str:
         """The profile as text, without the changes."""
         return self._toml
+
+    def disk(self, seed: int = 1) -> Disk:
+        """The drive as a model that takes commands in virtual time. Times are in ns.
+
+        >>> disk = headtime.Drive("wd5000aaks").disk(seed=1)
+        >>> disk.submit(0, 7, "read", lba=1_000_000, sectors=8)
+        >>> at = disk.next_event()
+        >>> [(tag, good) for tag, _, good in disk.poll(at)]
+        [(7, True)]
+        """
+        if self.override:
+            raise UsageError("disk() takes no changed keys; write the profile into a file, and open that", key="override")
+        return self._opened.disk(seed)
 
     def _keys(self) -> dict[str, Any]:
         keys: dict[str, Any] = {"profile": self.profile}

@@ -67,6 +67,20 @@ class Drive:
     sectors: int
     def __init__(self, name: str) -> None: ...
     def toml(self) -> str: ...
+    def disk(self, seed: int) -> Disk: ...
+
+class Disk:
+    """A drive's model in virtual time. Times are in ns from the start, and never go back."""
+
+    depth: int
+    in_flight: int
+    sectors: int
+    def submit(self, now: int, tag: int, op: str, lba: int = 0, sectors: int = 0, *, fua: bool = False) -> None:
+        """Hands a command to the disk: a read, a write or a flush. `tag` is the caller's name for the command."""
+    def next_event(self) -> int | None:
+        """The next time at which `poll` may return a completion. None while nothing is under way."""
+    def poll(self, now: int) -> list[tuple[int, int, bool]]:
+        """Completions up to a time: tag, time, and True if the medium could be read or written."""
 
 class Trace:
     is_closed: bool

@@ -2,6 +2,7 @@
 //!
 //! The module has what needs Rust. `headtime/__init__.py` has the functions that users call, with their documentation.
 
+mod disk;
 mod error;
 mod report;
 mod source;
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 mod _headtime {
     use super::*;
 
+    #[pymodule_export]
+    use super::disk::Disk;
     #[pymodule_export]
     use super::report::{Drive, Report, Trace, drives, report, reproduce, run};
     #[pymodule_export]

@@ -1,8 +1,9 @@
 //! Single runs, reports on a disk, figures, drives and traces.
 
+use crate::disk::Disk;
 use crate::error::Failure;
 use crate::source::Source;
-use crate::table::{Origin, Table};
+use crate::table::Table;
 use crate::waiting::wait;
 use arrow_array::{ArrayRef, Float64Array, StringArray, UInt64Array};
 use headtime_config::{Node, Place, Value};
@@ -12,6 +13,7 @@ use headtime_lab::execute::{Execution, Sample, execute, fits};
 use headtime_lab::fault::Fault;
 use headtime_lab::figure::run::FigureRuns;
 use headtime_lab::figure::{Figure, RunOf, Scale, judge};
+use headtime_lab::output::columnar::Origin;
 use headtime_lab::output::{Terminal, json_text};
 use headtime_lab::prepare::{prepare, read, reading_notes};
 use headtime_lab::report::catalogue::columns;
@@ -369,6 +371,11 @@ impl Drive {
 
     fn toml(&self) -> String {
         self.0.to_toml()
+    }
+
+    /// A disk of this kind, at rest.
+    fn disk(&self, seed: u64) -> Disk {
+        Disk::new(headtime_disk::Drive::new(&self.0, seed))
     }
 }
 

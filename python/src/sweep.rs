@@ -2,11 +2,12 @@
 
 use crate::error::Failure;
 use crate::source::{Source, each};
-use crate::table::{Origin, Table};
+use crate::table::Table;
 use crate::waiting::wait;
 use headtime_config::Error;
 use headtime_lab::fault::Fault;
 use headtime_lab::output::Terminal;
+use headtime_lab::output::columnar::Origin;
 use headtime_lab::report::field::Field;
 use headtime_lab::sweep::batch::{Batch, kept};
 use headtime_lab::sweep::plan::{self, Making};

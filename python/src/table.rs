@@ -4,86 +4,29 @@
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float64Array, NullArray, RecordBatch, RecordBatchIterator,
-    StringArray, UInt64Array,
+    Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, RecordBatchIterator, StringArray,
+    UInt64Array,
 };
-use arrow_schema::{Field as Column, Schema};
+use headtime_lab::output::columnar::{self, Origin};
 use headtime_lab::report::field::Field;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// A table of results, for `pyarrow.table(..)`, `polars.DataFrame(..)` and every other reader of Arrow's C stream.
 #[pyclass(frozen, module = "headtime")]
 pub struct Table(RecordBatch);
 
-/// Tells where a table is from; becomes the metadata of the schema.
-#[derive(Clone)]
-pub struct Origin {
-    pub seed: Option<u64>,
-    pub scenario_hash: String,
-}
-
 impl Table {
     /// A table of named columns of one length.
     pub fn new(columns: Vec<(&str, ArrayRef)>, origin: &Origin) -> Table {
-        let fields = columns
-            .iter()
-            .map(|(name, values)| Column::new(*name, values.data_type().clone(), true));
-        let fields: Vec<Column> = fields.collect();
-        let metadata = [
-            ("headtime.schema", Some("1".to_owned())),
-            (
-                "headtime.version",
-                Some(env!("CARGO_PKG_VERSION").to_owned()),
-            ),
-            ("headtime.scenario_hash", Some(origin.scenario_hash.clone())),
-            ("headtime.seed", origin.seed.map(|seed| seed.to_string())),
-        ];
-        let metadata = metadata.into_iter();
-        let metadata = metadata.filter_map(|(key, value)| Some((key.to_owned(), value?)));
-        let schema = Schema::new(fields).with_metadata(metadata.collect::<HashMap<_, _>>());
-        let arrays = columns.into_iter().map(|(_, values)| values).collect();
-        let batch = RecordBatch::try_new(Arc::new(schema), arrays);
-        Table(batch.expect("the columns have one length"))
+        Table(columnar::columns(columns, origin))
     }
 
     /// A table of rows with the same headings.
     pub fn of_rows(names: &[&str], rows: &[Vec<Field>], origin: &Origin) -> Table {
-        let columns = names.iter().enumerate();
-        let columns = columns.map(|(at, name)| (*name, column(rows, at)));
-        Table::new(columns.collect(), origin)
-    }
-}
-
-/// A column of some rows. A column without values has no type.
-fn column(rows: &[Vec<Field>], at: usize) -> ArrayRef {
-    let fields = || rows.iter().map(|row| &row[at]);
-    let has = |kind: fn(&Field) -> bool| fields().any(kind);
-    if has(|field| matches!(field, Field::Text(_))) {
-        let texts = fields().map(|field| match field {
-            Field::Nothing => None,
-            field => Some(field.to_string()),
-        });
-        Arc::new(texts.collect::<StringArray>())
-    } else if has(|field| matches!(field, Field::Flag(_))) {
-        let flags = fields().map(|field| match field {
-            Field::Flag(flag) => Some(*flag),
-            _ => None,
-        });
-        Arc::new(flags.collect::<BooleanArray>())
-    } else if has(|field| matches!(field, Field::Number(_))) {
-        Arc::new(fields().map(Field::number).collect::<Float64Array>())
-    } else if has(|field| matches!(field, Field::Count(_))) {
-        let counts = fields().map(|field| match field {
-            Field::Count(count) => Some(*count),
-            _ => None,
-        });
-        Arc::new(counts.collect::<UInt64Array>())
-    } else {
-        Arc::new(NullArray::new(rows.len()))
+        Table(columnar::rows(names, rows, origin))
     }
 }
 

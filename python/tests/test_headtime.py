@@ -4,6 +4,7 @@ import doctest
 import json
 import os
 import pickle
+import random
 import signal
 import subprocess
 import threading
@@ -27,7 +28,7 @@ def program(*args):
 
 
 def test_doctests():
-    for module in (headtime, headtime._sweep):
+    for module in (headtime, headtime._policy, headtime._sweep):
         flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
         failed, tried = doctest.testmod(
             module, extraglobs={"headtime": headtime, "database": TRACE}, optionflags=flags
@@ -155,3 +156,119 @@ def test_progress_comes_to_an_end():
     headtime.run(settings={"run.duration": "10s"}, progress=lambda *now: seen.append(now))
     assert seen[-1][0] == seen[-1][1] > 0
     assert all(before[0] <= after[0] for before, after in zip(seen, seen[1:]))
+
+
+class Noop:
+    """Serves requests in the order of arrival."""
+
+    def __init__(self):
+        self.queue = []
+
+    def arrived(self, now, request):
+        self.queue.append(request)
+
+    def dispatch(self, now):
+        return self.queue.pop(0) if self.queue else None
+
+    def completed(self, now, request):
+        pass
+
+
+class Nearest(Noop):
+    """Serves the request that begins nearest to the end of the last one."""
+
+    head = 0
+
+    def dispatch(self, now):
+        if not self.queue:
+            return None
+        best = min(self.queue, key=lambda one: abs(one.lba - self.head))
+        self.queue.remove(best)
+        self.head = best.lba + best.sectors
+        return best
+
+
+def reads(seed, count=200):
+    rng = random.Random(seed)
+    return [headtime.Request("read", rng.randrange(976_000_000), 8) for _ in range(count)]
+
+
+def test_a_scheduler_in_python_is_served_and_repeats():
+    drive = headtime.Drive("wd5000aaks")
+    noop, nearest, again = (
+        headtime.serve(drive, policy(), [reads(client, 40) for client in range(8)], seconds=1000)
+        for policy in (Noop, Nearest, Nearest)
+    )
+    assert len(noop.requests) == len(nearest.requests) == 320
+    assert nearest.iops > 1.2 * noop.iops
+    assert [one.completed for one in nearest.requests] == [one.completed for one in again.requests]
+    assert noop.responses_ms(3) == sorted(noop.responses_ms(3)) and len(noop.responses_ms(3)) == 40
+    assert all(one.arrived <= one.issued < one.completed for one in nearest.requests)
+
+
+def test_the_loop_in_python_agrees_with_the_simulator(tmp_path):
+    requests = reads(1)
+    served = headtime.serve(headtime.Drive("wd5000aaks"), Noop(), [requests], seconds=1000)
+    trace = tmp_path / "reads.csv"
+    rows = [f"{at * 0.1},0,{one.lba},{one.sectors},R" for at, one in enumerate(requests)]
+    trace.write_text("time,device,lba,sectors,op\n" + "\n".join(rows) + "\n")
+    report = headtime.replay(str(trace), "wd5000aaks", closed=1, progress=False)
+    assert report.runs["requests"] == [200]
+    assert abs(report.runs["iops"][0] / served.iops - 1) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (lambda one, now: headtime.Request("read", 0, 8), "which does not wait"),
+        (lambda one, now: now, "answer with a later time"),
+        (lambda one, now: None, "holds 2 requests and serves none"),
+    ],
+)
+def test_the_loop_refuses_what_no_scheduler_may_do(answer, error):
+    class Wrong(Noop):
+        def dispatch(self, now):
+            return answer(self.queue[0], now)
+
+    with pytest.raises(headtime.CheckError, match=error):
+        headtime.serve(headtime.Drive("wd5000aaks"), Wrong(), [reads(1), reads(2)])
+
+
+def test_a_scheduler_in_python_may_wait():
+    class Waits(Noop):
+        waited = 0
+
+        def dispatch(self, now):
+            if self.queue and now < self.queue[0].arrived + 0.01:
+                self.waited += 1
+                return self.queue[0].arrived + 0.01
+            return super().dispatch(now)
+
+    policy = Waits()
+    served = headtime.serve(headtime.Drive("wd5000aaks"), policy, [reads(1, 5)])
+    assert policy.waited == 5
+    assert all(one.issued == pytest.approx(one.arrived + 0.01) for one in served.requests)
+
+
+def test_a_disk_refuses_commands_that_no_disk_takes():
+    disk = headtime.Drive("wd5000aaks").disk()
+    disk.submit(1000, 1, "read", 0, 8)
+    assert disk.in_flight == 1
+    for arguments, error in [
+        ((999, 2, "read", 0, 8), "time goes back"),
+        ((1000, 2, "trim", 0, 8), "allowed are read, write and flush"),
+        ((1000, 2, "read", disk.sectors - 4, 8), "8 sectors from"),
+        ((1000, 2, "read", 2**64 - 1, 8), "8 sectors from"),
+        ((1000, 2, "read", 0, 0), "0 sectors from"),
+    ]:
+        with pytest.raises(headtime.UsageError, match=error):
+            disk.submit(*arguments)
+    for tag in range(2, disk.depth + 1):
+        disk.submit(1000, tag, "read", 8 * tag, 8)
+    with pytest.raises(headtime.UsageError, match="commands already"):
+        disk.submit(1000, 99, "read", 0, 8)
+    done = []
+    while disk.in_flight:
+        done += disk.poll(disk.next_event())
+    assert sorted(tag for tag, _, _ in done) == list(range(1, disk.depth + 1))
+    assert disk.next_event() is None
