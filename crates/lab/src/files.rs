@@ -68,10 +68,10 @@ impl Output {
     /// # Errors
     ///
     /// If that fails.
-    pub fn write_all_of(path: &Path, text: &str) -> Result<(), Fault> {
+    pub fn write_all_of(path: &Path, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Fault> {
         let mut output = Output::create(path)?;
         output
-            .write_all(text.as_bytes())
+            .write_all(text.as_ref())
             .map_err(|error| Fault::writing(path, &error))?;
         output.finish()
     }

@@ -206,7 +206,7 @@ pub struct Curve {
     /// Seed of the random places, of the random pauses and of the drive's noise
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Output format: table, JSON or CSV
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub format: Format,
     /// Draw a picture: single reads, mean times and the curve

@@ -40,7 +40,7 @@ pub use serve::{
     Top,
 };
 pub use sim::{Example, Fuzz, ReplayLog, SimRun, SimVerb};
-pub use sweep::{PictureArgs, SweepArgs};
+pub use sweep::{Engine, PictureArgs, SweepArgs};
 pub use trace::{Convert, Info, ReadingOptions, Record, ReplayArgs, TextFormat, To, TraceVerb};
 
 /// Simulate hard disks, compare I/O schedulers, and serve disks with them

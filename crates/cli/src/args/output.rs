@@ -14,9 +14,11 @@ pub enum Format {
     Json,
     /// CSV, one line for each row
     Csv,
+    /// Parquet, if the program was built with the feature `parquet`
+    Parquet,
 }
 
-/// Rows of CSV.
+/// Rows of CSV and Parquet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Level {
     /// A row for each run
@@ -45,14 +47,14 @@ impl Level {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputOptions {
-    /// Output format: table, JSON or CSV
+    /// Output format
     ///
-    /// JSON has all results, also apart for each origin of requests. CSV has a line for each run.
+    /// JSON has all results, also apart for each origin of requests. CSV and Parquet have a row for each run.
     #[arg(long, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub format: Format,
-    /// Rows of CSV, all of one kind
+    /// Rows of CSV or Parquet, all of one kind
     ///
-    /// Without the option a row `all` of each run stands above the rows of its groups and disks.
+    /// Without the option, CSV has a row `all` of each run above the rows of its groups and disks, and Parquet has the level `run`.
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub level: Option<Level>,
     /// Show all columns of a table, however narrow the terminal is

@@ -52,7 +52,7 @@ pub struct SweepArgs {
     /// name ends in a slash. The standard output still gets a table.
     #[arg(short, long, value_name = "FILE|DIR/", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Output format: table, JSON or CSV; with --out, JSON or CSV
+    /// Output format; with --out no table
     ///
     /// By default the name of --out tells the format, and a directory gets both. Without --out the default is a table.
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Output")]
@@ -60,6 +60,15 @@ pub struct SweepArgs {
     /// Start over: delete what an interrupted sweep left beside --out
     #[arg(long, requires = "out", help_heading = "Output")]
     pub restart: bool,
+    /// Run on Ray or Slurm, by the Python package `headtime` of the `python3` in PATH
+    ///
+    /// --out is a directory that all workers share. The same command, started again, runs only what is missing there.
+    #[arg(long, value_enum, value_name = "ENGINE", help_heading = "Output", requires_all = ["scenario", "out"],
+          conflicts_with_all = ["list", "print_scenario", "plot", "format", "jobs", "check", "bless", "baseline"])]
+    pub on: Option<Engine>,
+    /// Number of tasks at a time, with --on
+    #[arg(long, value_name = "N", help_heading = "Output", requires = "on", value_parser = clap::value_parser!(u32).range(1..))]
+    pub workers: Option<u32>,
     /// Options of the check of invariants.
     #[command(flatten, next_help_heading = "Invariants")]
     pub judging: Judging,
@@ -71,6 +80,15 @@ pub struct SweepArgs {
     /// The number changes no result.
     #[arg(long, value_name = "N", help_heading = "Output", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+}
+
+/// Engines that run sweeps on several machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// Tasks of Ray
+    Ray,
+    /// Jobs of Slurm
+    Slurm,
 }
 
 /// Contents and arrangement of a sweep's picture.

@@ -1,5 +1,6 @@
 //! Shared part of `sim run` and `trace replay`: runs a scenario and shows the results.
 
+use super::columnar;
 use super::context::Context;
 use crate::advice;
 use crate::args::{Format, Level, OutputOptions};
@@ -12,6 +13,7 @@ use headtime_lab::fault::Fault;
 use headtime_lab::files::{Output, is_special};
 use headtime_lab::output::{Terminal, json_text};
 use headtime_lab::prepare::{Prepared, prepare};
+use headtime_lab::report::field::Field;
 use headtime_lab::report::{Host, Report, round, text};
 use headtime_lab::scenario::Scenario;
 use headtime_lab::stock::Stock;
@@ -65,11 +67,11 @@ pub(super) fn compare(
         requests,
         record: false,
     };
-    if options.level.is_some() && options.format != Format::Csv {
-        let problem =
-            "--level is for --format csv; JSON has all levels, and a table shows runs and groups";
+    if options.level.is_some() && !matches!(options.format, Format::Csv | Format::Parquet) {
+        let problem = "--level is for --format csv or parquet; JSON has all levels, and a table shows runs and groups";
         return Err(Fault::Usage(problem.to_owned()));
     }
+    columnar::check(options.format)?;
     let progress = progress(context.progress);
     let clock = Clock::start();
     let with = With {
@@ -107,12 +109,18 @@ pub(super) fn compare(
             .write_all(text.as_bytes())
             .map_err(|error| Fault::writing(output.path(), &error))?;
     }
-    let text = match options.format {
-        Format::Json => json_text(&report),
-        Format::Table => text::text(&report, context.terminal.as_wide(options.wide)),
-        Format::Csv => text::csv(&report, options.level.map(Level::of)),
+    let bytes = match options.format {
+        Format::Json => json_text(&report).into_bytes(),
+        Format::Table => text::text(&report, context.terminal.as_wide(options.wide)).into_bytes(),
+        Format::Csv => text::csv(&report, options.level.map(Level::of)).into_bytes(),
+        Format::Parquet => {
+            let level = options.level.unwrap_or(Level::Run).of();
+            let rows: Vec<Vec<Field>> = text::rows(&report, Some(level)).collect();
+            let seed = Some(report.seed);
+            columnar::file(&text::headings(), &rows, seed, &report.scenario_hash)?
+        }
     };
-    let written = context.out.write_all(text.as_bytes());
+    let written = context.out.write_all(&bytes);
     written.map_err(|error| Fault::output(&error))?;
     picture.map_or(Ok(()), Output::finish)
 }

@@ -3,6 +3,7 @@
 mod array;
 #[cfg(feature = "fuse")]
 mod attach;
+mod columnar;
 mod compare;
 mod context;
 mod control;

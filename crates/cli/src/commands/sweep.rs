@@ -1,5 +1,6 @@
 //! `headtime sweep`
 
+use super::columnar;
 use super::compare::{as_page, is_picture_or_page};
 use super::context::Context;
 use super::signals::signals;
@@ -22,14 +23,23 @@ use headtime_lab::sweep::run::{RunOptions, run};
 use headtime_lab::sweep::{Plan, Results, Sweep, doubtful, judge, output};
 use headtime_linux::shown::PathShown as _;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::Ordering;
+
+/// Python of the environment that is active.
+const PYTHON: &str = "python3";
 
 /// Largest number of notes to show.
 const NOTES: usize = 8;
 
 pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<(), Fault> {
+    if let Some(engine) = args.on {
+        return Err(elsewhere(engine, &args));
+    }
     let targets = Targets::new(&args)?;
+    columnar::check(targets.standard)?;
     let (sweep, table, place) = read(&args)?;
     let baseline = args.judging.known()?;
     let stock = Stock::default();
@@ -85,17 +95,16 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     let judged = (!plan.sweep.invariants.is_empty())
         .then(|| judge(targets.name.clone(), &plan, &results, again.as_ref()));
     let render = |format, terminal| match (format, &judged) {
-        (Format::Table, None) => output::text(&plan, Some(&results), terminal),
-        (Format::Json, None) => output::json(&plan, &results),
-        (Format::Csv, None) => output::csv(&plan, &results),
-        (Format::Table, Some(judged)) => figure::output::text(judged, terminal),
-        (Format::Json, Some(judged)) => json_text(judged),
-        (Format::Csv, Some(judged)) => figure::output::csv(judged),
+        (Format::Table, None) => Ok(output::text(&plan, Some(&results), terminal).into_bytes()),
+        (Format::Json, None) => Ok(output::json(&plan, &results).into_bytes()),
+        (Format::Csv, None) => Ok(output::csv(&plan, &results).into_bytes()),
+        (Format::Table, Some(judged)) => Ok(figure::output::text(judged, terminal).into_bytes()),
+        (Format::Json, Some(judged)) => Ok(json_text(judged).into_bytes()),
+        (Format::Csv, Some(judged)) => Ok(figure::output::csv(judged).into_bytes()),
+        (Format::Parquet, _) => parquet(&plan, &results),
     };
-    for (path, format) in [(&targets.csv, Format::Csv), (&targets.json, Format::Json)] {
-        if let Some(path) = path {
-            Output::write_all_of(path, &render(format, context.terminal))?;
-        }
+    for (format, path) in &targets.files {
+        Output::write_all_of(path, &render(*format, context.terminal)?)?;
     }
     if let (Some(path), Some(drawing), None) = (&targets.picture, &drawing, &judged) {
         let svg = drawing.draw(&plan, &results);
@@ -107,7 +116,9 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
         journal.remove()?;
     }
     let terminal = context.terminal.as_wide(args.wide);
-    let printed = context.print(&render(targets.standard, terminal));
+    let standard = render(targets.standard, terminal)?;
+    let printed = context.out.write_all(&standard);
+    let printed = printed.map_err(|error| Fault::output(&error));
     let of_again = again.as_ref().map_or(0, |(_, results)| results.failed());
     match results.failed() + of_again {
         0 => printed?,
@@ -129,6 +140,46 @@ pub(super) fn sweep(args: args::SweepArgs, context: &mut Context<'_>) -> Result<
     }
     args.judging
         .conclude(baseline, judged.as_slice(), Scale::Full, context)
+}
+
+/// Becomes the Python package's `sweep`, whose exit codes are those of this program. Returns only if that fails.
+fn elsewhere(engine: args::Engine, args: &args::SweepArgs) -> Fault {
+    let engine = match engine {
+        args::Engine::Ray => "ray",
+        args::Engine::Slurm => "slurm",
+    };
+    let mut has_package = Command::new(PYTHON);
+    has_package
+        .args(["-c", "import headtime"])
+        .stderr(Stdio::null());
+    if !has_package.status().is_ok_and(|status| status.success()) {
+        return Fault::Usage(format!(
+            "--on {engine}: `{PYTHON}` in PATH has no package `headtime`; `pip install ./python` makes it, or activate its environment"
+        ));
+    }
+    let mut command = Command::new(PYTHON);
+    command.args(["-m", "headtime", "sweep", "--on", engine]);
+    let max_runs = Some(args.max_runs.to_string());
+    let numbers = [
+        ("--seed", args.seed.map(|seed| seed.to_string())),
+        ("--workers", args.workers.map(|workers| workers.to_string())),
+        ("--max-runs", max_runs),
+    ];
+    for (option, value) in numbers {
+        command.args(value.map(|value| format!("{option}={value}")));
+    }
+    command.args(args.vary.iter().map(|vary| format!("--vary={vary}")));
+    command.args(args.set.iter().map(|set| format!("--set={set}")));
+    command.args(args.restart.then_some("--restart"));
+    for (option, path) in [("--out", &args.out), ("--", &args.scenario)] {
+        command.arg(option).args(path);
+    }
+    Fault::Usage(format!("{PYTHON}: {}", command.exec()))
+}
+
+/// Results as a Parquet file.
+fn parquet(plan: &Plan, results: &Results) -> Result<Vec<u8>, Fault> {
+    columnar::file_of(output::rows(plan, results), None, &plan.hash)
 }
 
 /// Executes the runs of a plan that are not in its journal.
@@ -224,8 +275,8 @@ struct Targets {
     name: String,
     /// Format on standard output.
     standard: Format,
-    csv: Option<PathBuf>,
-    json: Option<PathBuf>,
+    /// Files of results, by format.
+    files: Vec<(Format, PathBuf)>,
     picture: Option<PathBuf>,
     journal: Option<PathBuf>,
     /// Directory to create.
@@ -244,8 +295,7 @@ impl Targets {
         let mut targets = Targets {
             name,
             standard: args.format.unwrap_or_default(),
-            csv: None,
-            json: None,
+            files: Vec::new(),
             picture: args.picture.plot.clone(),
             journal: None,
             directory: None,
@@ -254,15 +304,24 @@ impl Targets {
             return Ok(targets);
         };
         if args.format == Some(Format::Table) {
-            let problem = "--format table is for the standard output; with --out it is csv or json";
+            let problem =
+                "--format table is for the standard output; with --out it is csv, json or parquet";
             return Err(Fault::Usage(problem.to_owned()));
         }
         targets.standard = Format::Table;
         if out.is_dir() || out.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let within = |ending: &str| out.join(format!("{}.{ending}", targets.name));
             let wanted = |format| args.format.is_none_or(|given| given == format);
-            targets.csv = wanted(Format::Csv).then(|| within("csv"));
-            targets.json = wanted(Format::Json).then(|| within("json"));
+            let all = [(Format::Csv, "csv"), (Format::Json, "json")];
+            let asked = [(Format::Parquet, "parquet")];
+            let asked = asked
+                .into_iter()
+                .filter(|_| args.format == Some(Format::Parquet));
+            let all = all.into_iter().filter(|(format, _)| wanted(*format));
+            targets.files = all
+                .chain(asked)
+                .map(|(format, ending)| (format, within(ending)))
+                .collect();
             targets.picture = targets.picture.or_else(|| Some(within("svg")));
             targets.journal = Some(within("partial"));
             targets.directory = Some(out.clone());
@@ -271,21 +330,26 @@ impl Targets {
             let by_name = match ending.map(str::to_ascii_lowercase).as_deref() {
                 Some("csv") => Some(Format::Csv),
                 Some("json") => Some(Format::Json),
+                Some("parquet") => Some(Format::Parquet),
                 _ => None,
             };
-            match args.format.or(by_name) {
-                Some(Format::Csv) => targets.csv = Some(out.clone()),
-                Some(Format::Json) => targets.json = Some(out.clone()),
-                _ => {
-                    return Err(Fault::Usage(format!(
-                        "--out {}: in which format? Name it .csv or .json, or give --format csv or \
-                         json; a directory that is to be made ends in a slash",
-                        out.shown()
-                    )));
-                }
-            }
+            let format = args.format.or(by_name).ok_or_else(|| {
+                Fault::Usage(format!(
+                    "--out {}: in which format? Name it .csv, .json or .parquet, or give --format; \
+                     a directory that is to be made ends in a slash",
+                    out.shown()
+                ))
+            })?;
+            targets.files.push((format, out.clone()));
             // A pipe or a device cannot have a journal. So a sweep to a pipe or a device cannot be resumed.
             targets.journal = (!is_special(out)).then(|| Journal::beside(out));
+        }
+        if targets
+            .files
+            .iter()
+            .any(|(format, _)| *format == Format::Parquet)
+        {
+            columnar::can_write()?;
         }
         Ok(targets)
     }
@@ -295,7 +359,8 @@ impl Targets {
         if let Some(directory) = &self.directory {
             fs::create_dir_all(directory).map_err(|error| Fault::writing(directory, &error))?;
         }
-        let mut paths = [&self.csv, &self.json, &self.picture].into_iter().flatten();
+        let files = self.files.iter().map(|(_, path)| path);
+        let mut paths = files.chain(&self.picture);
         // An output that is created and dropped leaves no file.
         paths.try_for_each(|path| Output::create(path).map(drop))
     }

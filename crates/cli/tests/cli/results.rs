@@ -290,6 +290,37 @@ fn csv_of_a_level_has_the_rows_of_this_level_alone() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("--level is for --format csv"));
 }
 
+/// Builds with the feature `parquet` write a file for programs; other builds refuse the format before they run anything.
+#[test]
+fn parquet_is_a_file_or_an_error_that_says_what_to_do() {
+    for arguments in [
+        &["sim", "run", "small.toml", "--format", "parquet"][..],
+        &[
+            "drive",
+            "curve",
+            "exos-x18",
+            "--samples",
+            "8",
+            "--format",
+            "parquet",
+        ][..],
+    ] {
+        let output = run(arguments);
+        if cfg!(feature = "parquet") {
+            assert!(output.status.success());
+            assert_eq!(output.stdout[..4], *b"PAR1");
+            assert_eq!(output.stdout[output.stdout.len() - 4..], *b"PAR1");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(text.contains("headtime.schema"));
+        } else {
+            assert_eq!(output.status.code(), Some(2));
+            assert!(output.stdout.is_empty());
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(error.contains("build with `--features parquet`"), "{error}");
+        }
+    }
+}
+
 #[test]
 fn a_table_has_its_headings() {
     let text = stdout(&["sim", "run", "small.toml"]);

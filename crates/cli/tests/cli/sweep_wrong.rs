@@ -1,9 +1,10 @@
 //! `headtime sweep`: errors of the whole sweep, and errors of some combinations.
 
-use super::common::ended;
+use super::common::{ended, headtime};
 use super::sweeps::{at, scenario, wholes, within};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 /// An error of one combination is its result. The other combinations have the same results as without it.
 #[test]
@@ -416,4 +417,43 @@ fn products_that_are_too_large_are_refused_with_their_count() {
         stderr.contains("these make more than can be counted"),
         "{stderr}"
     );
+}
+
+/// With `--on` the Python package takes the command over, and an environment without the package gets an error that says what to do.
+#[test]
+fn a_sweep_on_other_machines_is_the_python_packages() {
+    let directory = scenario("sweep-elsewhere", "[sweep]\nengine.depth = [1, 4]");
+    // Stands in for Python: shows its arguments, and lacks the package if the environment says so.
+    let python = directory.join("python3");
+    let script = "#!/bin/sh\n[ \"$1\" != -c ] || exit ${LACKS:-0}\nprintf '%s\\n' \"$@\"\nexit 5\n";
+    fs::write(&python, script).unwrap();
+    fs::set_permissions(&python, fs::Permissions::from_mode(0o755)).unwrap();
+    let arguments = [
+        "sweep",
+        "s.toml",
+        "--on",
+        "slurm",
+        "--out",
+        "results",
+        "--workers",
+        "3",
+        "--vary",
+        "seed=1,2",
+        "--restart",
+    ];
+    let of = |lacks: &str| {
+        let mut command = headtime(&arguments);
+        command.current_dir(&directory).env("LACKS", lacks);
+        let path = format!("{}:/usr/bin:/bin", directory.display());
+        let output = command.env("PATH", path).output().unwrap();
+        let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), texts)
+    };
+    let (code, [stdout, _]) = of("0");
+    assert_eq!(code, Some(5), "the package's exit code");
+    let expected = "-m headtime sweep --on slurm --workers=3 --max-runs=20000 --vary=seed=1,2 --restart --out results -- s.toml";
+    assert_eq!(stdout.lines().collect::<Vec<_>>().join(" "), expected);
+    let (code, [_, stderr]) = of("1");
+    assert_eq!(code, Some(2));
+    assert!(stderr.contains("has no package `headtime`"), "{stderr}");
 }

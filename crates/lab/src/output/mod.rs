@@ -1,5 +1,7 @@
 //! Results as text: tables for people, lines of CSV, JSON. Each caller names the columns and the rows.
 
+#[cfg(feature = "arrow")]
+pub mod columnar;
 mod contrast;
 mod csv;
 mod equal;

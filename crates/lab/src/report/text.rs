@@ -18,17 +18,33 @@ use headtime_engine::EngineSpec;
 /// CSV: a heading, and a line for each row of a level. Without a level each run has a line, and below come lines for its names, if there are
 /// several, and for the disks of an array.
 pub fn csv(report: &Report, level: Option<Level>) -> String {
-    let names = columns().iter().map(|column| column.name.to_owned());
-    let mut text = line(["origin".to_owned()].into_iter().chain(names));
-    let rows = report.runs.iter().flat_map(|run| match level {
+    let mut text = line(headings().into_iter().map(str::to_owned));
+    for row in rows(report, level) {
+        text.push_str(&line(row.iter().map(Field::to_string)));
+    }
+    text
+}
+
+/// Headings of [`csv`].
+pub fn headings() -> Vec<&'static str> {
+    let names = columns().iter().map(|column| column.name);
+    ["origin"].into_iter().chain(names).collect()
+}
+
+/// Rows of [`csv`].
+pub fn rows(report: &Report, level: Option<Level>) -> impl Iterator<Item = Vec<Field>> {
+    let rows = report.runs.iter().flat_map(move |run| match level {
         Some(level) => Row::of_level(run, level),
         None => Row::all(run),
     });
-    for row in rows.filter(|row| level.is_some() || !matches!(row, Row::Origin(..))) {
-        let fields = columns().iter().map(|column| column.of(&row).to_string());
-        text.push_str(&line([row.name()].into_iter().chain(fields)));
-    }
-    text
+    let rows = rows.filter(move |row| level.is_some() || !matches!(row, Row::Origin(..)));
+    rows.map(|row| {
+        let fields = columns().iter().map(|column| column.of(&row));
+        [Field::Text(row.name())]
+            .into_iter()
+            .chain(fields)
+            .collect()
+    })
 }
 
 /// The whole text of a report.

@@ -2,8 +2,8 @@
 
 use crate::args::Curve;
 use crate::args::Format;
-use crate::commands::compare;
 use crate::commands::context::Context;
+use crate::commands::{columnar, compare};
 use crate::object::object;
 use crate::plot;
 use headtime_lab::fault::Fault;
@@ -38,6 +38,7 @@ pub(super) fn points(learned: &Learned) -> Vec<Fields<'static>> {
 
 pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Result<(), Fault> {
     let profile = context.one_drive(&args.drive, args.one.as_deref())?;
+    columnar::check(args.format)?;
     // Outputs are opened first, since learning is useless if its result cannot be written.
     let picture = args.plot.as_deref().map(compare::picture_file);
     let picture = picture.transpose()?;
@@ -81,6 +82,12 @@ pub(in crate::commands) fn curve(args: &Curve, context: &mut Context<'_>) -> Res
             output::json(context.out, &shown)
         }
         Format::Csv => context.print(&Fields::csv(&points(&learned))),
+        Format::Parquet => {
+            let seed = Some(learned.origin().options.seed);
+            let file = columnar::file_of(points(&learned).into_iter(), seed, "")?;
+            let written = context.out.write_all(&file);
+            written.map_err(|error| Fault::output(&error))
+        }
     }
 }
 
