@@ -198,6 +198,9 @@ fn plot(line: &Timeline) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
          font-family=\"sans-serif\" font-size=\"13\">\n\
          <title>How a stream forms and is used (threshold 4)</title>\n\
+         <style>@media screen and (prefers-color-scheme:dark){{svg text{{fill:#e4e8ec}}[fill=white]{{fill:#14181c}}\
+         [stroke=black]{{stroke:#e4e8ec}}[fill=\"#08519c\"]{{fill:#5aa9f0}}[stroke=\"#08519c\"]{{stroke:#5aa9f0}}\
+         [fill=\"#9ecae1\"]{{fill:#2f6f9c}}}}</style>\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
     );
     let mut add = |text: String| {

@@ -41,7 +41,7 @@ fn escaped(text: &str) -> String {
 pub fn results(title: &str, svg: &str, table: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n\
-         <title>{0}</title>\n<style>\n{STYLE}body {{ max-width: 90rem; }} pre {{ white-space: pre; }} svg {{ background: #ffffff; max-width: 100%; height: auto; }}\n\
+         <title>{0}</title>\n<style>\n{STYLE}body {{ max-width: 90rem; }} pre {{ white-space: pre; }} svg {{ max-width: 100%; height: auto; }}\n\
          </style>\n</head>\n<body>\n<h1>{0}</h1>\n<pre>{1}</pre>\n{svg}\n<p class=faint>Headtime {2}</p>\n</body>\n</html>\n",
         escaped(title),
         escaped(table),
@@ -150,7 +150,7 @@ fn waits(advice: &Advice) -> String {
     let longest = (0..advice.waits.len()).map(total).fold(1e-9, f64::max);
     let (left, width, row) = (150.0, 620.0, 34.0);
     let height = 26.0 + row * advice.waits.len() as f64;
-    let mut svg = format!("<svg viewBox=\"0 0 880 {height}\" role=img width=100%>");
+    let mut svg = format!("<svg class=waits viewBox=\"0 0 880 {height}\" role=img width=100%>");
     for (at, (role, waits)) in advice.roles.iter().zip(&advice.waits).enumerate() {
         let y = 4.0 + row * at as f64;
         let _ = write!(

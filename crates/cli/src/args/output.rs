@@ -65,7 +65,7 @@ pub struct OutputOptions {
     pub wide: bool,
     /// Draw a picture: head position, response times and head time
     ///
-    /// The picture shows the first eight runs. FILE.html is a page with the picture and the table.
+    /// The picture shows the first twelve runs. FILE.html is a page with the picture and the table.
     #[arg(long, value_name = "FILE.svg|FILE.html")]
     pub plot: Option<PathBuf>,
     /// Time window of the head position in the picture, such as 10s..12s

@@ -24,7 +24,7 @@ pub struct Report {
     /// A scenario has a drive already.
     #[arg(short, long, value_name = "NAME|FILE")]
     pub profile: Option<String>,
-    /// Name and class of a group of processes, as in scrub:idle=z_rd_int,txg_sync; can be repeated
+    /// Name and class of a group of processes, as in scrub:idle=z_rd_int*,txg_sync; can be repeated
     ///
     /// Processes of a trace are given by name, or by number. A name that ends in * fits all names that begin so. The class is real-time,
     /// best-effort (the default) or idle. Processes of no role are `others`.
@@ -94,7 +94,7 @@ fn report_help() -> String {
          Score: the speed of each role over today's, as a geometric mean in which class idle has a quarter of the weight of others.\n\n\
          Examples:\n\
          \x20 headtime report --like vm+scrub --profile exos-x18 -o report.html\n\
-         \x20 headtime report disk.csv.gz --profile 18TB-7200 --role scrub:idle=z_rd_int,txg_sync\n\
+         \x20 headtime report disk.csv.gz --profile 18TB-7200 --role 'scrub:idle=z_rd_int*,txg_sync'\n\
          \x20 headtime report /dev/sdb --for 60s --profile 18TB-7200\n\
          \x20 headtime report job.fio --profile wd5000aaks --today none@32"
     )

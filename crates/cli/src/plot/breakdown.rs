@@ -3,7 +3,7 @@
 use super::axis::Axis;
 use super::chart::{Area, across, across_grid, activities, frame};
 use super::drawn::Drawn;
-use super::svg::{FAINT, INK, Style, Svg};
+use super::svg::{FAINT, ON_LIGHT, PAPER, Style, Svg};
 use super::{EDGE, PARTS, WIDTH, colour, headed, label_width};
 use headtime_disk::Part;
 
@@ -56,7 +56,7 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
                         | Part::Destage
                         | Part::ReadModifyWrite
                 );
-                let fill = if dark { "#ffffff" } else { INK };
+                let fill = if dark { PAPER } else { ON_LIGHT };
                 let style = Style::SMALL.in_colour(fill);
                 svg.centred((from + to) / 2.0, base, style, &share);
             }

@@ -1,7 +1,7 @@
 //! Shared parts of charts: their places, axes, legends, bars and lines, and the colours of their series.
 
 use super::axis::{Axis, label};
-use super::svg::{GRID, INK, Path, Style, Svg};
+use super::svg::{BLACK, GRID, INK, PAPER, Path, Style, Svg};
 use super::{EDGE, LINES, PARTS, WIDTH, colour};
 use headtime_disk::Part;
 
@@ -79,6 +79,9 @@ pub(super) fn across(svg: &mut Svg, area: Area, name: &str) -> f64 {
     below
 }
 
+/// Colour of accepted ranges.
+pub(super) const ACCEPTED: &str = "#d9d9d9";
+
 /// Returns the colour and the dashes of the n-th line.
 pub(super) fn line_of(number: usize) -> (&'static str, &'static str) {
     let (colour, _) = LINES[number % LINES.len()];
@@ -97,9 +100,8 @@ const OWN_LINES: [(&str, usize); 6] = [
     ("clairvoyant", 6),
 ];
 
-/// Returns the line of each series in the palette. Black is reserved for the papers' numbers.
+/// Returns the line of each series in the palette.
 pub(super) fn palette(series: &[&str]) -> Vec<usize> {
-    const FREE: [usize; 7] = [0, 1, 2, 3, 5, 6, 7];
     let own = |name: &str| {
         let known = OWN_LINES.iter().find(|(scheduler, _)| {
             name.strip_prefix(scheduler)
@@ -114,10 +116,8 @@ pub(super) fn palette(series: &[&str]) -> Vec<usize> {
     }
     for at in 0..lines.len() {
         if lines[at].is_none() {
-            let free = FREE.iter().find(|line| !lines.contains(&Some(**line)));
             // Beyond the palette, each line gets other dashes.
-            let more = LINES.len() + FREE[at % FREE.len()];
-            lines[at] = Some(free.copied().unwrap_or(more));
+            lines[at] = (0..).find(|line| !lines.contains(&Some(*line)));
         }
     }
     lines.into_iter().flatten().collect()
@@ -150,6 +150,74 @@ fn box_of(svg: &mut Svg, x: f64, y: f64, colour: &str) -> f64 {
     17.0
 }
 
+/// Mark of a chart that belongs to no series.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mark {
+    /// Grey area of accepted values.
+    Accepted,
+    /// Black stroke at the paper's number.
+    Paper,
+    /// Thin line over the values of all seeds.
+    Seeds,
+    /// Thin line over the confidence interval.
+    Confidence,
+    /// Cross of a failed combination.
+    Failed,
+}
+
+impl Mark {
+    fn name(self) -> &'static str {
+        match self {
+            Mark::Accepted => "accepted range",
+            Mark::Paper => "the paper's number",
+            Mark::Seeds => "least to largest of the seeds",
+            Mark::Confidence => "95 % confidence",
+            Mark::Failed => "failed",
+        }
+    }
+
+    fn draw(self, svg: &mut Svg, x: f64, y: f64) -> f64 {
+        let (middle, height) = (x + 6.0, y - 4.0);
+        match self {
+            Mark::Accepted => return box_of(svg, x, y, ACCEPTED),
+            Mark::Paper => svg.line((x, height), (x + 12.0, height), BLACK, 2.0),
+            Mark::Seeds | Mark::Confidence => {
+                svg.line((middle, y - 10.0), (middle, y + 2.0), INK, 1.0);
+            }
+            Mark::Failed => cross(svg, middle, height, INK),
+        }
+        17.0
+    }
+}
+
+/// Draws the legend of those marks that occur, below a base line. Returns the last base line.
+pub(super) fn marks(svg: &mut Svg, y: f64, of: &[(Mark, bool)]) -> f64 {
+    let occur = of.iter().filter(|(_, occurs)| *occurs);
+    let named = occur.map(|(mark, _)| (*mark, mark.name()));
+    if named.clone().next().is_none() {
+        return y;
+    }
+    legend(svg, y + 18.0, (18.0, 14.0), named, |svg, x, y, mark| {
+        mark.draw(svg, x, y)
+    })
+}
+
+/// Draws the mark of a failed combination.
+pub(super) fn cross(svg: &mut Svg, x: f64, y: f64, colour: &str) {
+    let mut path = Path::default();
+    path.move_to(x - 4.0, y - 4.0);
+    path.line_to(x + 4.0, y + 4.0);
+    path.move_to(x - 4.0, y + 4.0);
+    path.line_to(x + 4.0, y - 4.0);
+    svg.path(&path, colour, 1.6, "");
+}
+
+/// Says that a part of a picture has no values. Returns the base line.
+pub(super) fn nothing(svg: &mut Svg, y: f64) -> f64 {
+    svg.text(EDGE, y, Style::SMALL, "no values");
+    y
+}
+
 /// Draws a legend of boxes, for series with different colours. Returns the last base line.
 pub(super) fn colours<'a>(
     svg: &mut Svg,
@@ -173,8 +241,23 @@ pub(super) fn boxes<'a>(
     y: f64,
     names: impl Iterator<Item = (usize, &'a str)>,
 ) -> f64 {
-    let names = names.map(|(line, name)| (line_of(line).0, name));
-    colours(svg, y, (18.0, 14.0), names)
+    legend(svg, y, (24.0, 14.0), names, |svg, x, y, line| {
+        svg.rect(x, y - 9.0, 18.0, 10.0, line_of(line).0);
+        stripe(svg, (x, y - 4.0), (x + 18.0, y - 4.0), 3.0, line);
+        23.0
+    })
+}
+
+/// Draws the dashes of a line within a box of its colour.
+fn stripe(svg: &mut Svg, from: (f64, f64), to: (f64, f64), width: f64, line: usize) {
+    let (_, dash) = line_of(line);
+    if dash.is_empty() {
+        return;
+    }
+    let mut path = Path::default();
+    path.move_to(from.0, from.1);
+    path.line_to(to.0, to.1);
+    svg.path(&path, PAPER, width, dash);
 }
 
 /// Draws the legend of lines, each with its number in the palette. Returns the last base line.
@@ -193,11 +276,19 @@ pub(super) fn lines<'a>(
     })
 }
 
-/// Draws a bar from zero to a value.
-pub(super) fn bar(svg: &mut Svg, axis: &Axis, x: f64, width: f64, value: f64, colour: &str) {
+/// Draws a bar from zero to a value. A stripe has the dashes of the bar's line, so that a print without colours tells bars apart.
+pub(super) fn bar(svg: &mut Svg, axis: &Axis, x: f64, width: f64, value: f64, line: usize) {
+    /// Narrower bars have no stripe.
+    const STRIPED: f64 = 5.0;
     let (zero, value) = (axis.at(0.0), axis.at(value));
     let (upper, lower) = (zero.min(value), zero.max(value));
+    let (colour, _) = line_of(line);
     svg.rect(x, upper, width, (lower - upper).max(1.0), colour);
+    if width >= STRIPED && lower > upper {
+        let middle = x + width / 2.0;
+        let wide = (width * 0.3).min(3.0);
+        stripe(svg, (middle, lower), (middle, upper), wide, line);
+    }
 }
 
 /// Draws a line through points in pixels, from left to right, with a square at each point. A missing point leaves a gap.
@@ -230,6 +321,13 @@ mod tests {
         for (name, _) in OWN_LINES {
             assert!(policies().any(|policy| policy.name == name), "{name}");
         }
+    }
+
+    #[test]
+    fn lines_differ_without_their_colours() {
+        let mut dashes = crate::plot::LINES.map(|(_, dash)| dash);
+        dashes.sort_unstable();
+        assert!(dashes.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]

@@ -13,12 +13,16 @@ pub fn draw(picture: &Comparison<'_>) -> String {
     if picture.runs.iter().any(|run| !run.marks.is_empty()) {
         y = head::draw(&mut svg, y, picture) + 36.0;
     }
-    y = response::draw(&mut svg, y, &picture.runs) + 36.0;
+    if picture.runs.iter().any(|run| !run.run.curve.is_empty()) {
+        y = response::draw(&mut svg, y, &picture.runs) + 36.0;
+    }
     if picture.runs.iter().any(|run| !run.names().is_empty()) {
         y = names::draw(&mut svg, y, &picture.runs) + 36.0;
     }
-    y = breakdown::draw(&mut svg, y, &picture.runs);
-    svg.finish(y + EDGE)
+    if picture.runs.iter().any(|run| run.run.requests > 0) {
+        y = breakdown::draw(&mut svg, y, &picture.runs) + 36.0;
+    }
+    svg.finish(y - 36.0 + EDGE)
 }
 
 /// Returns the end of a time window that starts at `from`. The run with the most transfers has about `transfers` transfers in the

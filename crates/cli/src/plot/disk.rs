@@ -160,7 +160,7 @@ fn checks(svg: &mut Svg, top: f64, checks: &[(String, f64)]) -> f64 {
     let width = (area.right - area.left) / checks.len() as f64;
     for (number, (name, share)) in checks.iter().enumerate() {
         let x = area.left + width * (number as f64 + 0.25);
-        bar(svg, &scale, x, width / 2.0, *share, line_of(0).0);
+        bar(svg, &scale, x, width / 2.0, *share, 0);
         let middle = x + width / 4.0;
         let above = scale.at(*share) - 4.0;
         svg.centred(middle, above, Style::SMALL, &format!("{share:.1}"));

@@ -1,13 +1,12 @@
 //! Draws a figure of a paper: bars or lines of its points, dots of single requests, distributions of errors.
-//!
-//! Grey areas behind the values are the accepted ranges. Black strokes are the paper's numbers.
 
 use super::axis::Axis;
 use super::chart::{
-    self, Area, across, across_grid, boxes, curve, different, line_of, lines, palette, upright,
+    self, ACCEPTED, Area, Mark, across, across_grid, boxes, curve, different, line_of, lines,
+    marks, nothing, palette, upright,
 };
-use super::svg::{INK, Path, Style, Svg};
-use super::{EDGE, WIDTH, heading};
+use super::svg::{BLACK, INK, Path, Style, Svg};
+use super::{EDGE, WIDTH, heading, wrap};
 use headtime_lab::execute::Sample;
 use headtime_lab::figure::judge::{MeasuredFigure, MeasuredPoint};
 use headtime_lab::figure::output;
@@ -15,8 +14,6 @@ use headtime_lab::figure::{Figure, PlotKind, PlotSpec, RunOf, X};
 
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 84.0;
-/// Colour of accepted ranges.
-const ACCEPTED: &str = "#d9d9d9";
 
 /// Draws a figure as SVG text. `samples` gives the single requests of the runs that the figure shows. `errors` gives each run's errors
 /// of prediction in us, with the number of commands for each error.
@@ -70,6 +67,17 @@ fn shown<'a>(
         .collect()
 }
 
+/// Draws the legend of marks that belong to no series.
+fn others(svg: &mut Svg, y: f64, points: &[&MeasuredPoint]) -> f64 {
+    let any = |occurs: fn(&MeasuredPoint) -> bool| points.iter().any(|point| occurs(point));
+    let of = [
+        (Mark::Accepted, any(|point| point.accept.is_some())),
+        (Mark::Paper, any(|point| point.paper.is_some())),
+        (Mark::Seeds, any(|point| spread(point).is_some())),
+    ];
+    marks(svg, y, &of)
+}
+
 /// Returns the place of a chart that starts at `top`.
 fn below(top: f64) -> Area {
     Area {
@@ -98,40 +106,33 @@ fn extent(points: &[&MeasuredPoint]) -> (f64, f64) {
 }
 
 fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> f64 {
+    if points.is_empty() {
+        return nothing(svg, top);
+    }
     let series = different(points.iter().map(|point| point.series.as_str()));
     let palette = palette(&series);
     let groups = different(points.iter().map(|point| &point.x));
     let names = palette.iter().copied().zip(series.iter().copied());
-    let mut area = below(boxes(svg, top, names) + 16.0);
+    let legend = boxes(svg, top, names);
+    let mut area = below(others(svg, legend, points) + 16.0);
     let bottom = area.bottom;
     let (low, high) = extent(points);
     let axis = Axis::linear(low, high, bottom, area.top);
     upright(svg, &axis, area, &plot.y);
     let wide = (WIDTH - EDGE - LEFT) / groups.len().max(1) as f64;
     let bar = (wide * 0.84 / series.len().max(1) as f64).min(60.0);
-    // Names that would overlap are drawn upright.
     let words: Vec<String> = groups.iter().map(ToString::to_string).collect();
-    let widths = words.iter().map(|word| Style::PLAIN.width(word));
-    let widest = widths.fold(0.0, f64::max);
-    let is_upright = widest > wide - 4.0;
-    if is_upright {
-        area.bottom += widest;
-    }
+    area.bottom += names_below(svg, bottom, wide, &words);
     for (number, group) in groups.iter().enumerate() {
         let middle = LEFT + wide * (number as f64 + 0.5);
-        match is_upright {
-            true => svg.upward_to(middle + 4.0, bottom + 8.0, Style::PLAIN, &words[number]),
-            false => svg.centred(middle, bottom + 16.0, Style::PLAIN, &words[number]),
-        }
         let of_group = points.iter().filter(|point| point.x == **group);
         for point in of_group {
             let place = series.iter().position(|name| *name == point.series);
             let place = place.expect("the series are those of the points");
             let from = middle + bar * (place as f64 - series.len() as f64 / 2.0);
             accepted(svg, &axis, point, from + 1.0, bar - 2.0);
-            let colour = line_of(palette[place]).0;
-            let value = point.measured;
-            chart::bar(svg, &axis, from + bar * 0.2, bar * 0.6, value, colour);
+            let (line, value) = (palette[place], point.measured);
+            chart::bar(svg, &axis, from + bar * 0.2, bar * 0.6, value, line);
             seeds(svg, &axis, point, from + bar * 0.5);
             paper(svg, &axis, point, from + 1.0, bar - 2.0);
         }
@@ -140,13 +141,41 @@ fn bars(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> 
     across(svg, area, &plot.x)
 }
 
+/// Writes names below groups that are `wide` pixels apart: in lines, or upright if a word is too wide. Returns the height beyond one line.
+fn names_below(svg: &mut Svg, bottom: f64, wide: f64, names: &[String]) -> f64 {
+    const LINE: f64 = 14.0;
+    let room = wide - 4.0;
+    let broken = names.iter().map(|name| wrap(name, Style::PLAIN, room));
+    let broken: Vec<Vec<String>> = broken.collect();
+    let width = |text: &String| Style::PLAIN.width(text);
+    let middle = |number: usize| LEFT + wide * (number as f64 + 0.5);
+    if broken.iter().flatten().any(|line| width(line) > room) {
+        for (number, name) in names.iter().enumerate() {
+            svg.upward_to(middle(number) + 4.0, bottom + 8.0, Style::PLAIN, name);
+        }
+        // The bound of a width is for the widest font; the gap below has room for the rest.
+        return names.iter().map(width).fold(0.0, f64::max) * 0.85 - 12.0;
+    }
+    for (number, lines) in broken.iter().enumerate() {
+        for (below, line) in lines.iter().enumerate() {
+            let y = bottom + 16.0 + LINE * below as f64;
+            svg.centred(middle(number), y, Style::PLAIN, line);
+        }
+    }
+    let most = broken.iter().map(Vec::len).max().unwrap_or(1);
+    LINE * most.saturating_sub(1) as f64
+}
+
 /// Draws the range of the seeds' values.
 fn seeds(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64) {
-    if let Some([least, most]) = point.range
-        && least < most
-    {
+    if let Some([least, most]) = spread(point) {
         svg.line((x, axis.at(least)), (x, axis.at(most)), INK, 1.0);
     }
+}
+
+/// Returns the least and the largest value of a point's seeds, if they differ.
+fn spread(point: &MeasuredPoint) -> Option<[f64; 2]> {
+    point.range.filter(|[least, most]| least < most)
 }
 
 fn accepted(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64, width: f64) {
@@ -160,15 +189,19 @@ fn accepted(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64, width: f6
 fn paper(svg: &mut Svg, axis: &Axis, point: &MeasuredPoint, x: f64, width: f64) {
     if let Some(value) = point.paper {
         let y = axis.at(value);
-        svg.line((x, y), (x + width, y), "#000000", 2.0);
+        svg.line((x, y), (x + width, y), BLACK, 2.0);
     }
 }
 
 fn over(svg: &mut Svg, top: f64, plot: &PlotSpec, points: &[&MeasuredPoint]) -> f64 {
+    if points.is_empty() {
+        return nothing(svg, top);
+    }
     let series = different(points.iter().map(|point| point.series.as_str()));
     let palette = palette(&series);
     let legend = palette.iter().copied().zip(series.iter().copied());
-    let area = below(lines(svg, top, legend) + 16.0);
+    let legend = lines(svg, top, legend);
+    let area = below(others(svg, legend, points) + 16.0);
     let (low, high) = extent(points);
     let axis = Axis::linear(low, high, area.bottom, area.top);
     upright(svg, &axis, area, &plot.y);
@@ -214,6 +247,9 @@ fn distribution(
     plot: &PlotSpec,
     runs: &[(String, Vec<(i64, u64)>)],
 ) -> f64 {
+    if runs.iter().all(|(_, errors)| errors.is_empty()) {
+        return nothing(svg, top);
+    }
     let names: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
     let palette = palette(&names);
     let legend = palette.iter().copied().zip(names.iter().copied());
@@ -265,6 +301,9 @@ fn dots(svg: &mut Svg, top: f64, plot: &PlotSpec, runs: &[(String, &[Sample])]) 
         PlotKind::Waits => (sample.issued - sample.arrived) * 1e3,
         _ => (sample.done - sample.issued) * 1e3,
     };
+    if runs.iter().all(|(_, samples)| samples.is_empty()) {
+        return nothing(svg, top);
+    }
     let names: Vec<&str> = runs.iter().map(|(name, _)| name.as_str()).collect();
     let palette = palette(&names);
     let mut x = EDGE;

@@ -6,6 +6,7 @@ use super::drawn::{Comparison, Drawn};
 use super::svg::{GRID, Path, Style, Svg};
 use super::{EDGE, PARTS, WIDTH, colour};
 use headtime_disk::Part;
+use headtime_lab::execute::Mark;
 use std::collections::BTreeSet;
 
 const PANEL: f64 = 96.0;
@@ -38,9 +39,10 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Comparison<'_>) -> f64 {
     let (size, bytes) = size_unit(high);
     let heading = "Where the head was, and what it did there";
     svg.text(EDGE, top, Style::HEADING, heading);
+    let within = |mark: &&Mark| mark.to > from && mark.from < to;
     let marks = picture.runs.iter().flat_map(|run| &run.marks);
     let mut used = [false; PARTS];
-    for mark in marks.filter(|mark| mark.to > from && mark.from < to) {
+    for mark in marks.filter(within) {
         used[mark.part as usize] = true;
     }
     let mut y = activities(svg, top + 22.0, used) + 12.0;
@@ -68,6 +70,10 @@ pub(super) fn draw(svg: &mut Svg, top: f64, picture: &Comparison<'_>) -> f64 {
             (x.at(mark_time * per_second), scale.at(address / bytes))
         };
         strokes(svg, run, picture.window, place);
+        if !run.marks.iter().any(|mark| within(&mark)) {
+            let middle = (y + bottom) / 2.0;
+            svg.centred(area.middle(), middle, Style::SMALL, "no requests here");
+        }
         frame(svg, area);
         let name = format!("address ({size})");
         svg.upward(EDGE + 12.0, (y + bottom) / 2.0, Style::SMALL, &name);

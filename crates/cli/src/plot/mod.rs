@@ -1,7 +1,8 @@
 //! Draws pictures as SVG: of a comparison, a sweep, a figure, a learned curve, and a probed disk (`quick`, or whole: `disk`).
 //!
-//! This file has the size, colours and headings of all pictures. The colours are from Okabe and Ito ("Color Universal Design", 2008).
-//! People with any kind of colour vision can tell them apart. Lines differ in their dashes too.
+//! This file has the size, colours and headings of all pictures. Most colours are from Okabe and Ito ("Color Universal Design", 2008).
+//! People with any kind of colour vision can tell them apart. Lines differ in their dashes too, and bars have the dashes of their line as
+//! a stripe, for prints without colours.
 
 mod axis;
 mod breakdown;
@@ -51,15 +52,19 @@ const fn colour(part: Part) -> &'static str {
 pub const DRAWN_MAX: usize = LINES.len();
 
 /// Lines of runs, each with colour and dashes.
-const LINES: [(&str, &str); 8] = [
+const LINES: [(&str, &str); 12] = [
     ("#0072b2", ""),
     ("#d55e00", "7 3"),
     ("#009e73", "2 2"),
     ("#cc79a7", "9 3 2 3"),
-    ("#000000", "4 2"),
-    ("#e69f00", ""),
+    ("#332288", "4 2"),
+    ("#e69f00", "20 2"),
     ("#56b4e9", "12 3"),
     ("#5b3a1e", "1 3"),
+    ("#882255", "9 3 2 3 2 3"),
+    ("#999933", "5 5"),
+    ("#5533dd", "14 3 5 3"),
+    ("#ff5577", "3 6"),
 ];
 
 /// Draws the title and the subtitle of a picture. Returns its last base line.

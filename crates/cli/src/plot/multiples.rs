@@ -2,9 +2,10 @@
 
 use super::axis::Axis;
 use super::chart::{
-    self, Area, across, boxes, curve, frame, line_of, lines, palette, upright_grid,
+    self, Area, Mark, across, boxes, cross, curve, frame, line_of, lines, marks, nothing, palette,
+    upright_grid,
 };
-use super::svg::{GRID, INK, Path, Style, Svg};
+use super::svg::{GRID, INK, Style, Svg};
 use super::{EDGE, WIDTH, headed, heading};
 use headtime_units::{Bytes, Nanos};
 
@@ -183,6 +184,11 @@ fn block(svg: &mut Svg, top: f64, block: &Block) -> f64 {
     let names: Vec<&str> = block.series.iter().map(String::as_str).collect();
     let palette = palette(&names);
     let charts = || block.rows.iter().flat_map(|row| &row.charts);
+    let points = || charts().flat_map(|chart| &chart.points);
+    if points().all(|point| point.measured.is_none()) {
+        svg.text(EDGE, y, Style::HEADING, &block.heading);
+        return nothing(svg, y + 22.0);
+    }
     if block.of_series.is_empty() {
         svg.text(EDGE, y, Style::HEADING, &block.heading);
     } else {
@@ -194,8 +200,13 @@ fn block(svg: &mut Svg, top: f64, block: &Block) -> f64 {
             false => lines(svg, y, legend),
         };
     }
-    let most = charts().flat_map(|chart| &chart.points);
-    let most = most.filter_map(|point| Some(point.measured? + point.half.unwrap_or(0.0)));
+    let wide = |point: &ChartPoint| point.half.is_some_and(|half| half > 0.0);
+    let of = [
+        (Mark::Confidence, points().any(wide)),
+        (Mark::Failed, points().any(|point| point.measured.is_none())),
+    ];
+    y = marks(svg, y, &of);
+    let most = points().filter_map(|point| Some(point.measured? + point.half.unwrap_or(0.0)));
     let most = most.fold(0.0, f64::max);
     let wide = block
         .rows
@@ -347,7 +358,8 @@ fn bars(svg: &mut Svg, area: Area, axis: &Axis, chart: &Chart, places: &[f64], p
         let colour = line_of(palette[point.series]).0;
         match point.measured {
             Some(value) => {
-                chart::bar(svg, axis, from + width * 0.1, width * 0.8, value, colour);
+                let line = palette[point.series];
+                chart::bar(svg, axis, from + width * 0.1, width * 0.8, value, line);
                 interval(svg, axis, middle, value, point.half, INK);
             }
             None => cross(svg, middle, area.bottom - 7.0, colour),
@@ -361,16 +373,6 @@ fn interval(svg: &mut Svg, axis: &Axis, x: f64, value: f64, half: Option<f64>, c
         let (low, high) = (axis.at(value - half), axis.at(value + half));
         svg.line((x, low), (x, high), colour, 1.0);
     }
-}
-
-/// Draws the mark of a failed combination.
-fn cross(svg: &mut Svg, x: f64, y: f64, colour: &str) {
-    let mut path = Path::default();
-    path.move_to(x - 4.0, y - 4.0);
-    path.line_to(x + 4.0, y + 4.0);
-    path.move_to(x - 4.0, y + 4.0);
-    path.line_to(x + 4.0, y - 4.0);
-    svg.path(&path, colour, 1.6, "");
 }
 
 #[cfg(test)]
@@ -478,7 +480,8 @@ mod tests {
         };
         let (gap, none) = (whole(None), whole(Some(1.0)));
         let strokes = |text: &str, stroke: &str| text.matches(stroke).count();
-        assert_eq!(strokes(&gap, "stroke-width=\"1.6\""), 1);
+        // In the chart and in the legend.
+        assert_eq!(strokes(&gap, "stroke-width=\"1.6\""), 2);
         assert_eq!(strokes(&none, "stroke-width=\"1.6\""), 0);
         let line = |text: &str| {
             let mut paths = text
@@ -488,6 +491,20 @@ mod tests {
             paths.nth(2).unwrap().matches('M').count()
         };
         assert_eq!((line(&gap), line(&none)), (2, 1));
+    }
+
+    #[test]
+    fn a_block_without_values_says_so() {
+        let mut picture = picture();
+        let text = draw(&picture);
+        assert!(text.contains(">95 % confidence<") && text.contains(">failed<"));
+        let rows = &mut picture.blocks[0].rows;
+        let charts = rows.iter_mut().flat_map(|row| &mut row.charts);
+        for point in charts.flat_map(|chart| &mut chart.points) {
+            point.measured = None;
+        }
+        let text = draw(&picture);
+        assert!(text.contains(">no values<") && !text.contains("<path"));
     }
 
     #[test]

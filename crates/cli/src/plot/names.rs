@@ -28,8 +28,6 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
     const HEADING: &str = "Who got what";
     svg.text(EDGE, top, Style::HEADING, HEADING);
     let legend = top + 22.0;
-    let kinds_of = [(READS, "reads"), (WRITES, "writes")];
-    colours(svg, legend, (17.0, 14.0), kinds_of.into_iter());
     let lines: Vec<(usize, &NamedRun)> = runs
         .iter()
         .enumerate()
@@ -38,6 +36,12 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
             names.map(move |named| (at, named))
         })
         .collect();
+    let occurs = |kind: usize| lines.iter().any(|(_, named)| kinds(named)[kind].is_some());
+    let kinds_of = [(READS, "reads"), (WRITES, "writes")]
+        .into_iter()
+        .enumerate();
+    let kinds_of = kinds_of.filter(|(kind, _)| occurs(*kind));
+    colours(svg, legend, (17.0, 14.0), kinds_of.map(|(_, named)| named));
     let most = runs.iter().map(|run| run.names().len()).max().unwrap_or(0);
     if most > NAMES_MAX {
         let note =

@@ -2,7 +2,7 @@
 //! shows the share of requests that took longer, and so the few slowest requests.
 
 use super::axis::Axis;
-use super::chart::{Area, across, across_grid, frame, line_of, lines, upright_grid};
+use super::chart::{Area, across, across_grid, frame, line_of, lines, palette, upright_grid};
 use super::drawn::Drawn;
 use super::svg::{FAINT, Path, Style, Svg};
 use super::{EDGE, WIDTH, headed};
@@ -21,8 +21,10 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
         "How long requests took",
         "from arrival to completion",
     );
-    let labels = runs.iter().map(|run| run.label());
-    let top = lines(svg, top + 22.0, labels.enumerate()) + 34.0;
+    let labels: Vec<&str> = runs.iter().map(|run| run.label()).collect();
+    let palette = palette(&labels);
+    let legend = palette.iter().copied().zip(labels);
+    let top = lines(svg, top + 22.0, legend) + 34.0;
     let width = (WIDTH - LEFT - EDGE - BETWEEN) / 2.0;
     let area = |left: f64, right: f64| Area {
         left,
@@ -30,8 +32,13 @@ pub(super) fn draw(svg: &mut Svg, top: f64, runs: &[Drawn<'_>]) -> f64 {
         right,
         bottom: top + HEIGHT,
     };
-    cumulative(svg, area(LEFT, LEFT + width), runs);
-    slowest(svg, area(LEFT + width + BETWEEN, WIDTH - EDGE), runs)
+    cumulative(svg, area(LEFT, LEFT + width), runs, &palette);
+    slowest(
+        svg,
+        area(LEFT + width + BETWEEN, WIDTH - EDGE),
+        runs,
+        &palette,
+    )
 }
 
 /// Draws one of the two charts. `line` gives the points of a run, in ms and in % of its requests. Returns the lower end of the chart.
@@ -40,7 +47,7 @@ fn chart(
     area: Area,
     share: &Axis,
     ticks: &[f64],
-    runs: &[Drawn<'_>],
+    (runs, palette): (&[Drawn<'_>], &[usize]),
     line: impl Fn(&[(f64, f64)]) -> Vec<(f64, f64)>,
     [above, beside]: [&str; 2],
 ) -> f64 {
@@ -51,8 +58,8 @@ fn chart(
     let apart = Style::SMALL.width("10000") + 6.0;
     across_grid(svg, &x, area, &x.log_ticks(apart));
     let end = across(svg, area, "response time (ms)");
-    for (number, run) in runs.iter().enumerate() {
-        let (colour, dash) = line_of(number);
+    for (run, number) in runs.iter().zip(palette) {
+        let (colour, dash) = line_of(*number);
         let points = line(&run.run.curve).into_iter();
         let points = points.map(|(time, part)| (x.at(time), share.at(part)));
         svg.path(&curve(points), colour, 1.8, dash);
@@ -65,7 +72,7 @@ fn chart(
     end
 }
 
-fn cumulative(svg: &mut Svg, area: Area, runs: &[Drawn<'_>]) {
+fn cumulative(svg: &mut Svg, area: Area, runs: &[Drawn<'_>], palette: &[usize]) {
     let share = Axis::linear(0.0, 100.0, area.bottom, area.top);
     let ticks = [0.0, 10.0, 25.0, 50.0, 75.0, 90.0, 100.0];
     let line = |curve: &[(f64, f64)]| {
@@ -74,10 +81,10 @@ fn cumulative(svg: &mut Svg, area: Area, runs: &[Drawn<'_>]) {
         first.into_iter().chain(rest).collect()
     };
     let texts = ["all: how many were done within a time", "requests done (%)"];
-    chart(svg, area, &share, &ticks, runs, line, texts);
+    chart(svg, area, &share, &ticks, (runs, palette), line, texts);
 }
 
-fn slowest(svg: &mut Svg, area: Area, runs: &[Drawn<'_>]) -> f64 {
+fn slowest(svg: &mut Svg, area: Area, runs: &[Drawn<'_>], palette: &[usize]) -> f64 {
     // The scale reaches down to the share of the single slowest request of the largest run, but covers at most four decades.
     let least = runs
         .iter()
@@ -100,7 +107,7 @@ fn slowest(svg: &mut Svg, area: Area, runs: &[Drawn<'_>]) -> f64 {
         "the slowest: how many took at least a time",
         "requests left (%)",
     ];
-    chart(svg, area, &share, &ticks, runs, line, texts)
+    chart(svg, area, &share, &ticks, (runs, palette), line, texts)
 }
 
 /// Range of times to show, in milliseconds.

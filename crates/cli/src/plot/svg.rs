@@ -15,6 +15,47 @@ pub const INK: &str = "#222222";
 pub const FAINT: &str = "#666666";
 /// Colour of grid lines.
 pub const GRID: &str = "#e2e2e2";
+/// Colour behind everything.
+pub const PAPER: &str = "#ffffff";
+/// Colour of the papers' numbers.
+pub const BLACK: &str = "#000000";
+/// Colour of text on light bars, by day and by night.
+pub const ON_LIGHT: &str = "#111111";
+
+/// Colours that change on a dark screen. A style sheet takes precedence over the attributes of elements, and a viewer without style sheets shows the
+/// light picture.
+const DARK: [(&str, &str); 19] = [
+    (PAPER, "#14181c"),
+    (INK, "#e4e8ec"),
+    (FAINT, "#9aa5b1"),
+    (GRID, "#2c343c"),
+    (BLACK, "#ffffff"),
+    ("#bbbbbb", "#59636d"),
+    ("#cccccc", "#4a545e"),
+    ("#d9d9d9", "#3d4751"),
+    ("#0072b2", "#26b1ff"),
+    ("#d55e00", "#e8702a"),
+    ("#009e73", "#00d9a0"),
+    ("#cc79a7", "#f3c8e2"),
+    ("#332288", "#7f78d8"),
+    ("#56b4e9", "#8fd0f7"),
+    ("#5b3a1e", "#b8865f"),
+    ("#882255", "#d0307f"),
+    ("#999933", "#c9c95a"),
+    ("#5533dd", "#9d7bff"),
+    ("#ff5577", "#ff8fa3"),
+];
+
+/// Returns the style sheet of dark screens.
+fn dark() -> String {
+    let rules = DARK.map(|(light, dark)| {
+        format!("svg [fill=\"{light}\"]{{fill:{dark}}}svg [stroke=\"{light}\"]{{stroke:{dark}}}\n")
+    });
+    format!(
+        "<style>@media screen and (prefers-color-scheme:dark){{\n{}}}</style>",
+        rules.concat()
+    )
+}
 
 /// Style of a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -160,8 +201,9 @@ impl Svg {
         let (width, height, body) = (Short(self.width), Short(height), self.body);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n"
+             viewBox=\"0 0 {width} {height}\" font-family=\"{FONTS}\">\n{}\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"{PAPER}\"/>\n{body}</svg>\n",
+            dark()
         )
     }
 }
@@ -246,6 +288,33 @@ mod tests {
         ] {
             assert_eq!(Short(value).to_string(), text);
         }
+    }
+
+    /// Contrast of two colours, 1 to 21, as the W3C's guidelines for accessible content define it.
+    fn contrast(one: &str, other: &str) -> f64 {
+        let light = |colour: &str| {
+            let part = |from: usize, weight: f64| {
+                let value = u8::from_str_radix(&colour[from..from + 2], 16).unwrap();
+                weight * libm::pow(f64::from(value) / 255.0, 2.2)
+            };
+            part(1, 0.2126) + part(3, 0.7152) + part(5, 0.0722) + 0.05
+        };
+        let (one, other) = (light(one), light(other));
+        one.max(other) / one.min(other)
+    }
+
+    #[test]
+    fn colours_are_seen_on_light_and_dark_paper() {
+        let lines = crate::plot::LINES.map(|(colour, _)| colour);
+        for colour in [INK, FAINT, BLACK].iter().chain(&lines) {
+            let own = DARK.iter().find(|(light, _)| light == colour);
+            let dark = own.map_or(*colour, |(_, dark)| *dark);
+            assert!(contrast(colour, PAPER) > 2.0, "{colour}");
+            assert!(contrast(dark, DARK[0].1) > 3.0, "{dark}");
+        }
+        let mut distinct = DARK.map(|(light, _)| light);
+        distinct.sort_unstable();
+        assert!(distinct.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]

@@ -40,16 +40,16 @@ fn a_picture_shows_no_more_runs_than_can_be_told_apart() {
         let stderr = String::from_utf8(output.stderr).unwrap();
         (std::fs::read_to_string(plot).unwrap(), stderr)
     };
-    let (picture, stderr) = draw("noop,sstf,clook,sptf");
+    let (picture, stderr) = draw("noop,sstf,clook,sptf,cfq,nise");
     assert!(!picture.contains("shows the first") && !stderr.contains("shows the first"));
     // At two depths each.
-    let (picture, stderr) = draw("noop,sstf,clook,sptf,deadline");
-    let note = "shows the first 8 of 10 runs";
+    let (picture, stderr) = draw("noop,sstf,clook,sptf,cfq,nise,deadline");
+    let note = "shows the first 12 of 14 runs";
     assert!(stderr.contains(note), "{stderr}");
     assert!(picture.contains(note));
     // Over its panel, in the legend and at its bar.
     assert_eq!(picture.matches(">clook @2<").count(), 3);
-    assert_eq!(picture.matches(">sptf @2<").count(), 0);
+    assert_eq!(picture.matches(">nise @2<").count(), 0);
 }
 
 /// Simulated seconds of a run that takes longer than the time after which progress is shown.

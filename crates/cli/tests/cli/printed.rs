@@ -19,7 +19,7 @@ enum When {
 }
 
 /// Commands that are not run each time, by a part of their text, with the reason. Each is printed somewhere.
-const NOT_RUN: [(&str, When, &str); 13] = [
+const NOT_RUN: [(&str, When, &str); 15] = [
     (
         "headtime serve disk.toml &",
         When::Never,
@@ -62,6 +62,12 @@ const NOT_RUN: [(&str, When, &str); 13] = [
         "minutes; .ci/run makes the quick scale and .ci/nightly the full one",
     ),
     ("experiments/efs-iops.toml", When::Full, "seconds a command"),
+    ("report --like $mix", When::Full, "a minute"),
+    (
+        "replays/live/postmark.csv.gz --profile",
+        When::Full,
+        "a report, for which README has a quicker one",
+    ),
     (
         "headtime sweep experiments/sweep-",
         When::Full,

@@ -119,11 +119,14 @@ fn processes_of_a_trace_become_roles_by_name_and_by_number() {
 #[test]
 fn a_job_of_fio_that_ends_before_the_warm_up_is_answered() {
     let job = scratch("report-fio").join("short.fio");
-    let text = "[reader]\nrw=randread\nbs=4k\nsize=1g\nruntime=4\ndirect=1\n";
+    let text = "[reader]\nrw=randread\nbs=4k\nsize=1g\nruntime=4\ndirect=1\nnumjobs=2\n";
     fs::write(&job, text).unwrap();
     let question = ["report", job.to_str().unwrap(), "--profile", "wd5000aaks"];
     let more = ["--seeds", "1", "--jobs", "1", "--format", "json"];
     let answer = json(&[&question[..], &more].concat());
+    // Copies with a file each are one role.
+    assert_eq!(answer["roles"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["roles"][0]["name"], "reader");
     let iops = number(&answer["tried"][0]["roles"][0]["iops"]);
     assert!((50.0..200.0).contains(&iops), "{iops}");
 }

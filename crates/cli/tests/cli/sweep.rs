@@ -179,6 +179,14 @@ fn origins_and_programs_have_rows_where_there_are_several() {
         assert_eq!(has("read_iops"), !origin.starts_with("process"), "{origin}");
         assert!(has("scheduler") && has("host.read_ahead"));
     }
+    // The table has a row for each program.
+    let table = stdout(&["sweep", "programs.toml"]);
+    for name in ["who", "par-read 1", "par-read 2", "multi-threads"] {
+        assert!(table.contains(name), "no {name} in {table}");
+    }
+    assert!(!table.contains("process 3"), "{table}");
+    let alone = stdout(&["sweep", "sweep.toml"]);
+    assert!(!alone.contains("who"), "{alone}");
     // One process alone has no row beside the whole.
     let one = ["--set", "workload.processes=1", "--format", "csv"];
     let csv = stdout(&[&["sweep", "sweep.toml"][..], &one].concat());

@@ -1,7 +1,7 @@
 //! Changes under which advice must hold: other values of the drive's assumed keys, and a little more load.
 
 use crate::fault::Fault;
-use crate::scenario::{Scenario, Workload};
+use crate::scenario::{Scenario, Workload, rows_of_groups};
 use headtime_config::{Node, Place, Table, Value};
 use headtime_disk::profile::{Profile, Trust};
 use headtime_sched::Class;
@@ -124,21 +124,27 @@ pub fn changes(
         );
     }
     if let Workload::Synthetic(groups) = &scenario.workload {
-        for (at, (group, name)) in groups.iter().zip(names).enumerate() {
+        let (_, places) = rows_of_groups(groups);
+        for (role, name) in names.iter().enumerate() {
+            let own: Vec<usize> = (0..groups.len()).filter(|at| places[*at] == role).collect();
+            // The first group of a role has more or fewer processes.
+            let Some(&at) = own.first() else { continue };
+            let group = &groups[at];
             // The number of bulk jobs is known.
             if group.process.class == Class::IDLE
                 || matches!(group.process.pacing, Pacing::Open { .. })
             {
                 continue;
             }
-            let now = group.processes;
+            let now: u32 = own.iter().map(|at| groups[*at].processes).sum();
+            let others = now - group.processes;
             let half_again = (f64::from(now) * HALF_AGAIN).ceil() as u32;
             let mut counts = vec![now - 1, now + 1, half_again];
-            counts.retain(|count| *count > 0);
+            counts.retain(|count| *count > others);
             counts.dedup();
             all.extend(counts.into_iter().map(|processes| Change {
                 name: format!("{name}: {processes} processes"),
-                effect: Effect::Processes(at, processes),
+                effect: Effect::Processes(at, processes - others),
             }));
         }
     }

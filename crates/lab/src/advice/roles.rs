@@ -3,7 +3,7 @@
 use super::{Role, RoleRun, SpeedMeasure};
 use crate::prepare::Prepared;
 use crate::report::{NamedRun, Run};
-use crate::scenario::{Pace, WRITE_BACK, Workload};
+use crate::scenario::{Pace, WRITE_BACK, Workload, rows_of_groups};
 use headtime_sched::Class;
 use headtime_workload::Pacing;
 
@@ -22,7 +22,9 @@ pub(super) fn roles(prepared: &Prepared, run: &Run) -> Vec<Role> {
             let mut processes = Vec::new();
             let (class, measure) = match &scenario.workload {
                 Workload::Synthetic(groups) => {
-                    let process = &groups[at].process;
+                    let (_, places) = rows_of_groups(groups);
+                    let first = places.iter().position(|place| *place == at);
+                    let process = &groups[first.expect("each name is a group's")].process;
                     let measure = match process.pacing {
                         Pacing::Closed { .. } => SpeedMeasure::Requests,
                         Pacing::Open { .. } => SpeedMeasure::Response,

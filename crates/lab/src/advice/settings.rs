@@ -1,7 +1,7 @@
 //! Settings of a disk that are compared: scheduler, gate, commands in the drive, read-ahead.
 
 use crate::fault::Fault;
-use crate::scenario::{Alternatives, Scenario, Workload};
+use crate::scenario::{Alternatives, Scenario, Workload, rows_of_groups};
 use headtime_config::Many;
 use headtime_engine::{EngineSpec, GateSpec};
 use headtime_sched::Spec;
@@ -103,8 +103,9 @@ impl DiskSetting {
             ..engine.clone()
         });
         if let (Side::Headtime, Workload::Synthetic(groups)) = (self.side, &mut scenario.workload) {
-            for (export, group) in (1..).zip(groups) {
-                group.process.origin.export = export;
+            let (_, places) = rows_of_groups(groups);
+            for (group, place) in groups.iter_mut().zip(places) {
+                group.process.origin.export = place as u16 + 1;
             }
         }
         if let (Some(read_ahead), Workload::Programs(programs)) =

@@ -2,7 +2,7 @@
 
 use crate::prepare::Prepared;
 use crate::report::{KindRun, NamedRun, Spread, oldest_ms, round};
-use crate::scenario::{RoleSpec, WRITE_BACK, Workload, of_groups};
+use crate::scenario::{RoleSpec, WRITE_BACK, Workload, rows_of_groups};
 use headtime_sched::Origin;
 use headtime_sim::{Got, Measured, PerOrigin};
 use headtime_units::Nanos;
@@ -10,8 +10,9 @@ use headtime_units::Nanos;
 /// Names of the workloads, programs or devices of a run.
 #[derive(Debug)]
 pub enum Names {
-    /// Workloads, each with the number of its last process. Processes count from 1, through all workloads.
-    Groups(Vec<(String, u32)>),
+    /// Workloads by name. Each group of processes has the number of its last process, and the place of its name. Processes count from 1,
+    /// through all groups.
+    Groups(Vec<String>, Vec<(u32, usize)>),
     /// Programs by their numbers, and last the name for requests of no program.
     Programs(Vec<String>),
     /// Devices of a trace by their numbers.
@@ -30,9 +31,8 @@ impl Names {
                     last += group.processes;
                     last
                 });
-                let named = groups.iter();
-                let named = named.map(|group| (group.name.as_deref(), &group.process));
-                Names::Groups(of_groups(named).into_iter().zip(ends).collect())
+                let (names, places) = rows_of_groups(groups);
+                Names::Groups(names, ends.zip(places).collect())
             }
             Workload::Programs(_) => {
                 let names = programs.iter().map(|name| (*name).to_owned());
@@ -52,17 +52,20 @@ impl Names {
     /// All names, in their order.
     pub fn texts(&self) -> Vec<&str> {
         match self {
-            Names::Groups(groups) => groups.iter().map(|(name, _)| name.as_str()).collect(),
-            Names::Programs(names) | Names::Devices(names) | Names::Roles(names) => {
-                names.iter().map(String::as_str).collect()
-            }
+            Names::Groups(names, _)
+            | Names::Programs(names)
+            | Names::Devices(names)
+            | Names::Roles(names) => names.iter().map(String::as_str).collect(),
         }
     }
 
     /// The index of the name that an origin has.
     pub fn place(&self, origin: &Origin) -> Option<usize> {
         match self {
-            Names::Groups(groups) => groups.iter().position(|(_, last)| origin.process <= *last),
+            Names::Groups(_, groups) => {
+                let own = groups.iter().find(|(last, _)| origin.process <= *last);
+                own.map(|(_, name)| *name)
+            }
             Names::Programs(names) | Names::Roles(names) => match usize::from(origin.program) {
                 0 => Some(names.len() - 1),
                 program => Some(program - 1),

@@ -291,10 +291,7 @@ impl<'a> Job<'a> {
 
     /// The entry of a copy, or of all if they share a file.
     fn copy(&self, copy: u64, starts: &BTreeMap<String, u64>) -> Result<Node, Error> {
-        let name = match self.copies {
-            1 => self.section.name.clone(),
-            _ => format!("{}.{copy}", self.section.name),
-        };
+        let name = self.section.name.clone();
         let begin = starts[&self.path(copy)] + self.offset;
         let range = self
             .len

@@ -293,8 +293,8 @@ fn copies_with_files_of_their_own_lie_one_behind_the_other() {
     assert_eq!(
         found,
         [
-            ("w.0", (mib(0), kib(1500))),
-            ("w.1", (mib(2), kib(2048 + 1500))),
+            ("w", (mib(0), kib(1500))),
+            ("w", (mib(2), kib(2048 + 1500))),
             ("r", (mib(2), mib(5))),
             ("s", (mib(6), mib(7))),
         ]

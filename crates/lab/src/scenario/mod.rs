@@ -19,7 +19,7 @@ use headtime_stack::asks_for_arm;
 pub use alternatives::{Alternatives, RUNS_MAX};
 pub use header::{Header, options, short};
 pub use headtime_config::Error as TreeError;
-pub use names::{WHOLE, WRITE_BACK, of_groups, of_programs};
+pub use names::{WHOLE, WRITE_BACK, of_programs, rows_of_groups};
 pub use role::RoleSpec;
 pub use runs::{Cell, alone, array, cells};
 pub use spec::{

@@ -1,5 +1,6 @@
 //! Names of workloads and programs. Each has rows of its own in tables, CSV and pictures.
 
+use super::Group;
 use headtime_config::parse;
 use headtime_units::Bytes;
 use headtime_workload::{ProcessSpec, SizeDistribution};
@@ -59,14 +60,27 @@ fn is_invisible(letter: char) -> bool {
 
 /// Names of groups of processes. Each entry has its given name and the behaviour of its processes. Without a given name, the behaviour in
 /// words is the name.
-pub fn of_groups<'a>(
-    groups: impl Iterator<Item = (Option<&'a str>, &'a ProcessSpec)>,
-) -> Vec<String> {
+fn of_groups<'a>(groups: impl Iterator<Item = (Option<&'a str>, &'a ProcessSpec)>) -> Vec<String> {
     let wanted = groups.map(|(name, process)| match name {
         Some(name) => WantedName::Given(name.to_owned()),
         None => WantedName::Numbered(described(process), "#"),
     });
     different(wanted.collect())
+}
+
+/// Different names of groups of processes, and the place of each group's name among them. Groups of one name share a row of results.
+pub fn rows_of_groups(groups: &[Group]) -> (Vec<String>, Vec<usize>) {
+    let named = groups.iter();
+    let named = named.map(|group| (group.name.as_deref(), &group.process));
+    let (mut names, mut places): (Vec<String>, Vec<usize>) = (Vec::new(), Vec::new());
+    for name in of_groups(named) {
+        let known = names.iter().position(|known| *known == name);
+        places.push(known.unwrap_or(names.len()));
+        if known.is_none() {
+            names.push(name);
+        }
+    }
+    (names, places)
 }
 
 /// Names of programs. Each entry has its given name, the name of its benchmark, and its number of programs.

@@ -474,7 +474,7 @@ impl TryFrom<Loads> for Workload {
         }
         match (keys.workload, keys.trace, keys.program) {
             (Some(OneOrList(groups)), None, None) => {
-                named("workload", groups.iter().map(|group| group.name.as_deref()))?;
+                some("workload", groups.len())?;
                 bounded(&groups)?;
                 Ok(Workload::Synthetic(groups))
             }
@@ -592,9 +592,7 @@ fn fit_goals(guests: Option<u16>, entries: &[Program]) -> Result<(), KeyError> {
 /// Refuses an empty list, and a name that is there twice.
 fn named<'a>(key: &str, names: impl Iterator<Item = Option<&'a str>>) -> Result<(), KeyError> {
     let names: Vec<Option<&str>> = names.collect();
-    if names.is_empty() {
-        return Err(KeyError::new(key, "is an empty list; give at least one"));
-    }
+    some(key, names.len())?;
     let is_taken = |at: &usize| names[*at].is_some() && names[..*at].contains(&names[*at]);
     match (0..names.len()).find(is_taken) {
         None => Ok(()),
@@ -603,6 +601,14 @@ fn named<'a>(key: &str, names: impl Iterator<Item = Option<&'a str>>) -> Result<
             let problem = format!("{name:?} is the name of another already; allowed is any other");
             Err(KeyError::new(format!("{key}[{at}].name"), problem))
         }
+    }
+}
+
+/// Refuses an empty list.
+fn some(key: &str, count: usize) -> Result<(), KeyError> {
+    match count {
+        0 => Err(KeyError::new(key, "is an empty list; give at least one")),
+        _ => Ok(()),
     }
 }
 

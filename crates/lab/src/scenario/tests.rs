@@ -86,11 +86,6 @@ fn what_does_not_fit_together() {
             "workload[0].name: is the number 3, but should be a string",
         ),
         (
-            "size = \"4KiB\"",
-            "name = \"web\"\n[[workload]]\nname = \"web\"",
-            "workload[1].name: \"web\" is the name of another already",
-        ),
-        (
             "[[workload]]\nprocesses = 16\nsize = \"4KiB\"",
             "[[program]]\nname=\"a\"\nbenchmark=\"grep\"\n[[program]]\nname=\"a\"\nbenchmark=\"grep\"",
             "program[1].name: \"a\" is the name of another already",

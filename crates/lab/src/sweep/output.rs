@@ -3,7 +3,7 @@
 use super::plan::{Combination, Plan};
 use super::results::{MeasuredRow, Outcome, Results};
 use super::{FIRST_COLUMNS, LAST_COLUMNS, lists};
-use crate::output::{Served, TableColumn, Terminal, line, reasons, table_that_fits};
+use crate::output::{Served, TableColumn, Terminal, line, measured, reasons, table_that_fits};
 use crate::report::catalogue::{Measure, column as find, columns};
 use crate::report::field::{Field, Fields};
 use crate::report::{key, text};
@@ -157,6 +157,14 @@ pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> Strin
         shared.join(", "),
         table_that_fits(&columns, terminal)
     ));
+    if let Some((names, left_out)) = by_name(outcomes) {
+        text.push('\n');
+        text.push_str(&table_that_fits(&names, terminal));
+        if left_out > 0 {
+            let more = "more combinations have their rows in CSV and JSON";
+            text.push_str(&format!("\n{left_out} {more}\n"));
+        }
+    }
     let reasons = reasons(&served(plan, outcomes));
     if !reasons.is_empty() {
         text.push_str(&format!("\n{}\n", reasons.join("\n")));
@@ -188,6 +196,67 @@ pub fn text(plan: &Plan, results: Option<&Results>, terminal: Terminal) -> Strin
         }
     }
     text
+}
+
+/// Rows of each workload, program or role of each combination, and the number of combinations left out. `None` if all have one
+/// name, or are programs of one kind.
+fn by_name(outcomes: &[Outcome]) -> Option<(Vec<TableColumn>, usize)> {
+    /// Combinations beyond that many rows are left out.
+    const ROWS: usize = 72;
+    const VALUES: [(&str, &str); 5] = [
+        ("iops", "IOPS"),
+        ("mb_s", "MB/s"),
+        ("response_mean_ms", "mean ms"),
+        ("response_p99_ms", "p99 ms"),
+        ("response_max_ms", "max ms"),
+    ];
+    let field = |row: &MeasuredRow, name: &str| {
+        let at = columns().iter().position(|column| column.name == name)?;
+        row.fields.get(at)?.number()
+    };
+    let (mut rows, mut left_out): (Vec<(usize, &MeasuredRow)>, usize) = (Vec::new(), 0);
+    for (number, outcome) in outcomes.iter().enumerate() {
+        let Outcome::Rows(all) = outcome else {
+            continue;
+        };
+        // Rows of processes and disks do not count reads.
+        let named = all.iter().skip(1);
+        let named = named.filter(|row| field(row, "reads").is_some());
+        let named: Vec<_> = named.map(|row| (number, row)).collect();
+        match rows.is_empty() || rows.len() + named.len() <= ROWS {
+            true => rows.extend(named),
+            false => left_out += 1,
+        }
+    }
+    // Programs of one kind have numbers behind one name.
+    let kind = |(_, row): &(usize, &MeasuredRow)| match row.program {
+        Field::Nothing => row.origin.clone(),
+        _ => row.origin.trim_end_matches(char::is_numeric).to_owned(),
+    };
+    let one = rows.first().map(kind)?;
+    if rows.iter().all(|row| kind(row) == one) {
+        return None;
+    }
+    let first = |at: usize| at == 0 || rows[at - 1].0 != rows[at].0;
+    let numbers = (0..rows.len()).map(|at| match first(at) {
+        true => (rows[at].0 + 1).to_string(),
+        false => String::new(),
+    });
+    let mut columns = vec![
+        TableColumn::numbers("#", numbers),
+        TableColumn::words("who", rows.iter().map(|(_, row)| row.origin.clone())),
+    ];
+    for (kind, group) in [("read", "reads"), ("write", "writes")] {
+        for (key, name) in VALUES {
+            let key = format!("{kind}_{key}");
+            let values = rows.iter().map(|(_, row)| Some((field(row, &key)?, None)));
+            let values: Vec<_> = values.collect();
+            if values.iter().any(Option::is_some) {
+                columns.push(measured(name, &values).under(group));
+            }
+        }
+    }
+    Some((columns, left_out))
 }
 
 /// Words that all combinations share, and columns in which combinations differ.
