@@ -12,7 +12,7 @@ permissive='["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "BSD-2-Claus
 
 # Crates of which two versions are built, with the reason.
 declare -A duplicates=(
-    [getrandom]='0.3 of arrow, for Parquet; 0.4 of proptest and tempfile, for tests'
+    [getrandom]='0.2 of ring, for TLS; 0.3 of arrow, for Parquet; 0.4 of proptest and tempfile, for tests'
     [itertools]='0.13 of criterion, for benchmarks; 0.14 of ratatui'
     [rand_core]='0.9 of rand_pcg, whose numbers are pinned; 0.10 of proptest and tempfile, for tests'
     [syn]='2 of num_enum and zerocopy, 3 of all other macros; at build time only'

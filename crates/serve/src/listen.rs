@@ -1,4 +1,4 @@
-//! Listens at unix sockets, and at TCP addresses of this machine only.
+//! Listens at unix sockets and TCP addresses.
 //!
 //! Every server listens through this module. The module replaces a socket file whose server is gone, but never a socket
 //! file whose server answers. A socket file has its final permissions from the first moment on. At the end the module
@@ -24,15 +24,20 @@ use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 impl Listen {
+    /// Listens, if no other machine reaches the socket.
+    pub(crate) fn bind_here(&self) -> Result<Bound, BindError> {
+        match self.is_beyond() {
+            true => Err(BindError::NotLoopback(self.clone())),
+            false => self.bind(),
+        }
+    }
+
     pub(crate) fn bind(&self) -> Result<Bound, BindError> {
         let failed = |error: io::Error| BindError::Io {
             listen: self.clone(),
             error,
         };
         match self {
-            Listen::Tcp(address) if !address.ip().is_loopback() => {
-                Err(BindError::NotLoopback(self.clone()))
-            }
             Listen::Tcp(address) => {
                 let listener = std::net::TcpListener::bind(address).map_err(failed)?;
                 listener.set_nonblocking(true).map_err(failed)?;
@@ -96,11 +101,22 @@ impl Bound {
 pub(crate) enum Stream {
     /// Connection through a socket file.
     Unix(UnixStream),
-    /// Connection through a loopback address.
+    /// Connection through an address.
     Tcp(TcpStream),
 }
 
 impl Stream {
+    /// Address of the peer, for messages.
+    pub(crate) fn peer_name(&self) -> String {
+        match self {
+            Stream::Tcp(stream) => match stream.peer_addr() {
+                Ok(address) => address.to_string(),
+                Err(_) => "a client that has gone".to_owned(),
+            },
+            Stream::Unix(_) => "a client of a unix socket".to_owned(),
+        }
+    }
+
     /// Number of the peer: the same for all connections of a user's process at a socket file, and of an address. Different
     /// peers have different numbers as a rule.
     pub(crate) fn peer(&self) -> u32 {

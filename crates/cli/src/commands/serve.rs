@@ -43,10 +43,12 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     if let Some(socket) = clients.iter().find(|socket| socket.tcp().is_some())
         && !args.tcp
         && !config.listen.tcp
+        && !config.listen.trusted_network
+        && !config.listen.needs_client_certificates()
     {
         return Err(Fault::Input(format!(
             "{file}: listen.nbd: every user of this machine can connect to {socket}; if that is meant, \
-             say listen.tcp = true or --tcp"
+             say listen.tcp = true or --tcp, or give listen.tls_ca"
         )));
     }
     let prepared = disks::prepare(&config)?;
@@ -85,6 +87,7 @@ pub(super) fn start(
 ) -> Result<Server, Fault> {
     let goals = goals::prepare(config, &prepared)?;
     let notes = sockets::look(&config.listen)?;
+    let network = sockets::network(&config.listen)?;
     messages::begin(&config.log, live.log_format)?;
     let members = prepared.iter().flat_map(|prepared| &prepared.members);
     for note in notes
@@ -104,6 +107,7 @@ pub(super) fn start(
         file: config.file.clone(),
         listen: config.listen.clone(),
         inherited,
+        network,
         clock: how.clock,
         running,
         programs: config.programs.clone(),
@@ -184,11 +188,20 @@ fn check(
     }
     disks::look_at_logs(prepared, log(config, live))?;
     let notes = sockets::look(&config.listen)?;
+    sockets::network(&config.listen)?;
+    let tls = match (
+        &config.listen.tls,
+        config.listen.needs_client_certificates(),
+    ) {
+        (None, _) => "",
+        (Some(_), false) => ", TLS",
+        (Some(_), true) => ", TLS with client certificates",
+    };
     for socket in &config.listen.nbd {
         let shown = one_line(&socket.to_string());
         let _ = match socket {
             Socket::Unix(_) => writeln!(text, "nbd at {shown}{}", config.listen.access),
-            Socket::Tcp(_) => writeln!(text, "nbd at {shown}"),
+            Socket::Tcp(_) => writeln!(text, "nbd at {shown}{tls}"),
         };
     }
     if let Some(address) = config.listen.metrics {

@@ -176,8 +176,12 @@ pub fn environment(
             .split(' ')
             .filter_map(|word| word.strip_prefix("nbd=tcp:"));
         if let Some(address) = addresses.next() {
-            variables.push(("uri", format!("nbd://{address}/{export}")));
-            variables.push(("nbd", format!("nbd:{address}:exportname={name}")));
+            if listen.tls.is_some() {
+                variables.push(("uri", format!("nbds://{address}/{export}")));
+            } else {
+                variables.push(("uri", format!("nbd://{address}/{export}")));
+                variables.push(("nbd", format!("nbd:{address}:exportname={name}")));
+            }
         }
     }
     let control = listen

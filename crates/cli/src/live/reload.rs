@@ -3,11 +3,13 @@
 use super::arrays;
 use super::config::{Config, DiskConfig, ListenConfig, ProgramConfig};
 use super::disks::Running;
-use super::goals;
+use super::{goals, sockets};
 use headtime_engine::{GateSpec, Member};
 use headtime_lab::fault::Fault;
 use headtime_serve::disk::{BuildScheduler, Disk};
 use headtime_serve::http::snapshot;
+use headtime_serve::nbd::Network;
+use headtime_serve::nbd::tls::Tls;
 use headtime_units::Nanos;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +39,8 @@ struct Change {
 #[derive(Default)]
 struct Changes {
     disks: Vec<Change>,
+    /// Certificates for new connections.
+    tls: Option<Tls>,
     /// Changes that take a restart, in words.
     fixed: Vec<String>,
 }
@@ -48,6 +52,7 @@ pub(super) struct Reload {
     /// All disks, including the disks of arrays.
     current: Vec<Current>,
     pub listen: ListenConfig,
+    pub network: Network,
     programs: Vec<ProgramConfig>,
     running: Arc<Vec<Running>>,
     under_way: Option<JoinHandle<Result<Changes, Fault>>>,
@@ -57,7 +62,7 @@ pub(super) struct Reload {
 impl Reload {
     pub fn new(
         file: &Path,
-        listen: &ListenConfig,
+        (listen, network): (&ListenConfig, Network),
         programs: Vec<ProgramConfig>,
         running: &Arc<Vec<Running>>,
     ) -> Reload {
@@ -73,6 +78,7 @@ impl Reload {
             file: file.to_owned(),
             current: current.collect(),
             listen: listen.clone(),
+            network,
             programs,
             running: Arc::clone(running),
             under_way: None,
@@ -128,11 +134,15 @@ impl Reload {
         self.under_way = None;
         match result {
             Err(fault) => tracing::error!("nothing is changed: {fault}"),
-            Ok(Changes { disks, fixed }) => {
+            Ok(Changes { disks, tls, fixed }) => {
                 for text in fixed {
                     tracing::warn!("{text}");
                 }
-                let nothing = disks.is_empty();
+                let nothing = disks.is_empty() && tls.is_none();
+                if let (Some(new), Some(tls)) = (tls, &self.network.tls) {
+                    tls.replace(&new);
+                    tracing::info!("the certificates were read again, for new connections");
+                }
                 for change in disks {
                     self.apply(change);
                 }
@@ -203,7 +213,11 @@ fn changes(
     running: &[Running],
 ) -> Result<Changes, Fault> {
     let config = Config::open(file)?;
-    let mut changes = Changes::default();
+    let tls = listen.tls.as_ref().map(sockets::certificates).transpose()?;
+    let mut changes = Changes {
+        tls,
+        ..Changes::default()
+    };
     let fixed = &mut changes.fixed;
     let differences = listen.fixed_differences(&config.listen);
     if !differences.is_empty() {

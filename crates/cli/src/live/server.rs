@@ -14,7 +14,7 @@ use headtime_serve::goals::GoalsOptions;
 use headtime_serve::http::{Site, Sockets, Watched, WatchedMember, snapshot};
 use headtime_serve::listen::{Inherited, Listen};
 use headtime_serve::metrics::{LATE_SHARE_MAX, Snapshot};
-use headtime_serve::nbd;
+use headtime_serve::nbd::{self, Network};
 use headtime_units::Nanos;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -38,6 +38,8 @@ pub struct Server {
     pub listen: ListenConfig,
     /// Sockets that the process was started with, in place of configured ones.
     pub inherited: Inherited,
+    /// Protection of the addresses.
+    pub network: Network,
     /// Clock of the server.
     pub clock: Clock,
     /// Disks of the server.
@@ -139,7 +141,12 @@ impl Server {
             let goals = self.goals;
             let kept = goals.map(|options| Kept::new(options, &mut self.running));
             let running = Arc::new(self.running);
-            let reload = Reload::new(&self.file, &self.listen, self.programs, &running);
+            let reload = Reload::new(
+                &self.file,
+                (&self.listen, self.network),
+                self.programs,
+                &running,
+            );
             let front = (gone, &*abandon);
             let mut was_ready = false;
             let mut ready = |text: &str| {
@@ -287,12 +294,13 @@ async fn serve(
         true => sockets::nbd(&listen),
         false => inherited.nbd,
     };
+    let network = reload.network.clone();
     let usual = nbd::Limits::default();
     let limits = nbd::Limits {
         max_bytes: listen.max_bytes.unwrap_or(usual.max_bytes),
         ..usual
     };
-    let nbd = nbd::Server::bind(&clients, exports.collect(), limits)
+    let nbd = nbd::Server::bind_to(network, &clients, exports.collect(), limits)
         .map_err(|error| unheard(&format!("{file}: listen.nbd: {error}")))?;
     let metrics = inherited.metrics.or(listen.metrics.map(Listen::Tcp));
     let control = inherited.control.or(sockets::control(&listen));

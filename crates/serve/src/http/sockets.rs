@@ -56,7 +56,7 @@ struct Endpoint {
 
 impl Endpoint {
     fn new(listen: Listen) -> Result<Endpoint, BindError> {
-        let bound = listen.bind()?;
+        let bound = listen.bind_here()?;
         let listener = bound
             .listener()
             .map_err(|error| BindError::Io { listen, error })?;

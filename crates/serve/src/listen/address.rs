@@ -138,7 +138,7 @@ fn what_to_do(error: &io::Error) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     Unix(UnixSocket),
-    /// A loopback address; port 0 lets the kernel choose.
+    /// An address; port 0 lets the kernel choose.
     Tcp(SocketAddr),
     /// A socket that the process was started with.
     Inherited(Arc<InheritedSocket>),
@@ -152,6 +152,12 @@ impl Listen {
             Listen::Tcp(address) => Some(*address),
             Listen::Inherited(socket) => socket.tcp(),
         }
+    }
+
+    /// True if other machines may reach the socket.
+    pub fn is_beyond(&self) -> bool {
+        self.tcp()
+            .is_some_and(|address| !address.ip().is_loopback())
     }
 
     /// Makes a unix socket for its owner alone.

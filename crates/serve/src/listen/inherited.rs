@@ -3,7 +3,6 @@
 use super::address::{InheritedSocket, Listen, StdListener};
 use listenfd::ListenFd;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -47,8 +46,7 @@ impl Inherited {
     ///
     /// # Errors
     ///
-    /// If `LISTEN_FDS` is no number. Also if a descriptor is no listening stream socket, can be reached from other
-    /// machines, or does not fit its name.
+    /// If `LISTEN_FDS` is no number. Also if a descriptor is no listening stream socket, or does not fit its name.
     pub fn from_env() -> Result<Inherited, InheritError> {
         let variable = |name| {
             let value = std::env::var_os(name).unwrap_or_default();
@@ -75,9 +73,10 @@ impl Inherited {
     fn place(&mut self, name: &str, socket: InheritedSocket) -> Result<(), String> {
         let is_unix = matches!(socket.listener, StdListener::Unix(_));
         let listen = Listen::Inherited(Arc::new(socket));
+        let is_here = !is_unix && !listen.is_beyond();
         let (place, fits, wanted) = match name {
             "control" => (&mut self.control, is_unix, "a unix socket"),
-            "metrics" => (&mut self.metrics, !is_unix, "a loopback address"),
+            "metrics" => (&mut self.metrics, is_here, "a loopback address"),
             _ => {
                 self.nbd.push(listen);
                 return Ok(());
@@ -104,22 +103,11 @@ fn check_count(count: &str, process: &str) -> Result<(), InheritError> {
     }
 }
 
-fn check_address(address: SocketAddr) -> Result<(), String> {
-    match address.ip().is_loopback() {
-        true => Ok(()),
-        false => Err(format!(
-            "tcp:{address} can be reached from other machines; give it a loopback address (ListenStream=127.0.0.1:{} in the socket's unit) or a unix socket (ListenStream=/run/..)",
-            address.port()
-        )),
-    }
-}
-
 fn take(sockets: &mut ListenFd, index: usize) -> io::Result<InheritedSocket> {
     let gone = || io::Error::other("it is taken already");
     let Ok(unix) = sockets.take_unix_listener(index) else {
         let tcp = sockets.take_tcp_listener(index)?.ok_or_else(gone)?;
         let address = tcp.local_addr()?;
-        check_address(address).map_err(io::Error::other)?;
         tcp.set_nonblocking(true)?;
         listens(&tcp)?;
         return Ok(InheritedSocket {
@@ -149,6 +137,7 @@ fn listens(socket: impl AsFd) -> io::Result<()> {
 mod tests {
     use super::*;
     use headtime_testkit::Folder;
+    use std::net::TcpListener;
     use std::os::unix::net::UnixListener;
 
     fn unix(folder: &Folder, name: &str) -> InheritedSocket {
@@ -206,13 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_reach_is_refused_with_what_to_give_in_its_place() {
-        let check = |text: &str| check_address(text.parse().expect("an address"));
-        assert_eq!((check("127.0.0.1:5"), check("[::1]:5")), (Ok(()), Ok(())));
-        let refused = check("0.0.0.0:10809").expect_err("reached");
-        assert!(
-            refused.contains("ListenStream=127.0.0.1:10809"),
-            "{refused}"
-        );
+    fn an_address_that_others_reach_is_for_nbd_only() {
+        let listener = TcpListener::bind("0.0.0.0:0").expect("binds");
+        let socket = InheritedSocket {
+            address: "tcp:0.0.0.0:1".to_owned(),
+            listener: StdListener::Tcp(listener),
+        };
+        let refused = Inherited::default().place("metrics", socket);
+        let text = "is tcp:0.0.0.0:1; allowed is a loopback address";
+        assert_eq!(refused.expect_err("reached"), text);
     }
 }

@@ -79,6 +79,8 @@ pub enum Step {
     NeedMore,
     /// There may be another message in the input.
     Again,
+    /// TLS follows. The handshake goes on within.
+    StartTls,
     /// Requests follow.
     Transmission(Choice),
     /// The client ends the handshake.
@@ -110,6 +112,9 @@ pub enum HandshakeError {
     /// The client sent an option, and its kind of handshake has no error replies.
     #[error("option {0} without the client flag 0x1 (fixed newstyle)")]
     NotFixed(u32),
+    /// The client chose an export without TLS, by an option without error replies.
+    #[error("EXPORT_NAME before STARTTLS at a socket that needs TLS")]
+    NoTls,
     /// The client chose an unknown export by an option without error replies.
     #[error("there is no export \"{}\"", Shown(.0))]
     NoExport(String),
@@ -127,11 +132,22 @@ enum State {
     },
 }
 
+/// TLS at a client's socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Privacy {
+    /// The socket has no TLS.
+    Plain,
+    /// No option but `STARTTLS` and `ABORT` is obeyed.
+    TlsNeeded,
+    TlsBegun,
+}
+
 /// Handshake with one client.
 #[derive(Clone, Debug)]
 pub struct Handshake {
     offers: Arc<[Offer]>,
     state: State,
+    privacy: Privacy,
     fixed: bool,
     no_zeroes: bool,
     structured: bool,
@@ -162,11 +178,20 @@ impl Handshake {
         Handshake {
             offers,
             state: State::ClientFlags,
+            privacy: Privacy::Plain,
             fixed: false,
             no_zeroes: false,
             structured: false,
             context: None,
             options: 0,
+        }
+    }
+
+    /// Makes the state after the greeting at a socket that needs TLS.
+    pub fn with_tls(offers: Arc<[Offer]>) -> Handshake {
+        Handshake {
+            privacy: Privacy::TlsNeeded,
+            ..Handshake::new(offers)
         }
     }
 
@@ -192,7 +217,10 @@ impl Handshake {
                     return Ok((taken, step));
                 }
                 self.state = State::Options;
-                refuse(out, option, reply::ERR_TOO_BIG, "too long an option");
+                match self.privacy {
+                    Privacy::TlsNeeded => refuse_plain(out, option),
+                    _ => refuse(out, option, reply::ERR_TOO_BIG, "too long an option"),
+                }
                 Ok((taken, Step::Again))
             }
             State::Options => self.option(input, out),
@@ -265,6 +293,15 @@ impl Handshake {
         out: &mut Vec<u8>,
     ) -> Result<Step, HandshakeError> {
         match option {
+            option::STARTTLS => return Ok(self.start_tls(data, out)),
+            option::EXPORT_NAME if self.privacy == Privacy::TlsNeeded => {
+                return Err(HandshakeError::NoTls);
+            }
+            option::ABORT => {
+                put_option_reply(out, option, reply::ACK, &[]);
+                return Ok(Step::End);
+            }
+            _ if self.privacy == Privacy::TlsNeeded => refuse_plain(out, option),
             option::EXPORT_NAME => {
                 let Some(index) = self.find(data) else {
                     let name = String::from_utf8_lossy(data).into_owned();
@@ -277,10 +314,6 @@ impl Handshake {
                     out.extend_from_slice(&[0; 124]);
                 }
                 return Ok(Step::Transmission(self.choice(index)));
-            }
-            option::ABORT => {
-                put_option_reply(out, option, reply::ACK, &[]);
-                return Ok(Step::End);
             }
             option::LIST if data.is_empty() => {
                 for offer in &*self.offers {
@@ -313,12 +346,24 @@ impl Handshake {
             option::LIST_META_CONTEXT | option::SET_META_CONTEXT => {
                 self.meta_context(option, data, out);
             }
-            option::STARTTLS => {
-                refuse(out, option, reply::ERR_POLICY, "this server has no TLS");
-            }
             _ => refuse(out, option, reply::ERR_UNSUP, "an unknown option"),
         }
         Ok(Step::Again)
+    }
+
+    fn start_tls(&mut self, data: &[u8], out: &mut Vec<u8>) -> Step {
+        let (kind, text) = match self.privacy {
+            Privacy::Plain => (reply::ERR_POLICY, "this socket has no TLS"),
+            Privacy::TlsBegun => (reply::ERR_INVALID, "TLS has begun"),
+            Privacy::TlsNeeded if !data.is_empty() => (reply::ERR_INVALID, "STARTTLS has no data"),
+            Privacy::TlsNeeded => {
+                self.privacy = Privacy::TlsBegun;
+                put_option_reply(out, option::STARTTLS, reply::ACK, &[]);
+                return Step::StartTls;
+            }
+        };
+        refuse(out, option::STARTTLS, kind, text);
+        Step::Again
     }
 
     /// Index of the export with this name. An empty name stands for the only export.
@@ -404,6 +449,11 @@ impl Handshake {
         }
         put_option_reply(out, option, reply::ACK, &[]);
     }
+}
+
+fn refuse_plain(out: &mut Vec<u8>, option: u32) {
+    let text = "this socket needs TLS; send STARTTLS first";
+    refuse(out, option, reply::ERR_TLS_REQD, text);
 }
 
 fn refuse(out: &mut Vec<u8>, option: u32, kind: u32, text: &str) {

@@ -1,10 +1,12 @@
 //! Server that accepts clients, with the state that all connections share.
 
 use super::budget::Budget;
+use super::channel::Channel;
 use super::handshake::Offer;
 use super::inbox::Inbox;
 use super::negotiation::negotiate;
 use super::session::{Session, SessionError, Share, Terms};
+use super::tls::Tls;
 use crate::disk::Export;
 use crate::listen::{self, ACCEPT_AGAIN, Bound, Listen, Stream};
 use crate::request::Completer as _;
@@ -56,6 +58,22 @@ impl Default for Limits {
     }
 }
 
+/// Protection of a server's TCP sockets. The default has no TLS, and lets no other machine connect.
+#[derive(Clone, Debug, Default)]
+pub struct Network {
+    /// Certificates. If present, each client at an address needs TLS.
+    pub tls: Option<Tls>,
+    /// True if other machines may connect without certificates.
+    pub is_trusted: bool,
+}
+
+impl Network {
+    /// True if other machines may reach a socket: clients have certificates, or the network is trusted.
+    fn admits_others(&self) -> bool {
+        self.is_trusted || self.tls.as_ref().is_some_and(Tls::has_authority)
+    }
+}
+
 /// Reason why a server cannot be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -63,6 +81,9 @@ pub enum SetupError {
     /// A socket cannot be opened.
     #[error(transparent)]
     Listen(#[from] listen::BindError),
+    /// Other machines reach a socket whose clients need no certificate.
+    #[error("{0}: other machines reach this address; allowed is {REMOTE}")]
+    Beyond(Listen),
     /// Two exports have one name.
     #[error("two exports have the name \"{0}\"")]
     SameName(String),
@@ -70,6 +91,10 @@ pub enum SetupError {
     #[error("the name of an export has {0} bytes, of at most 4096")]
     NameTooLong(usize),
 }
+
+/// Advice on addresses that other machines reach.
+pub const REMOTE: &str =
+    "a loopback address, client certificates (listen.tls_ca), or listen.trusted_network = true";
 
 /// Counts of a server, for metrics.
 #[derive(Debug, Default)]
@@ -111,6 +136,7 @@ struct Common {
     exports: Vec<Export>,
     offers: Arc<[Offer]>,
     limits: Limits,
+    tls: Option<Tls>,
     counts: Arc<Counts>,
     /// Bytes of unanswered requests.
     budget: Arc<Budget>,
@@ -129,14 +155,28 @@ pub struct Server {
 }
 
 impl Server {
+    /// As [`Server::bind_to`], for clients of this machine alone and without TLS.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::bind_to`].
+    pub fn bind(
+        listen: &[Listen],
+        exports: Vec<Export>,
+        limits: Limits,
+    ) -> Result<Server, SetupError> {
+        Server::bind_to(Network::default(), listen, exports, limits)
+    }
+
     /// Opens the sockets. From now on clients can connect, and wait until [`Server::run`] accepts them.
     ///
     /// An existing unix socket is replaced only if no server answers on it. The socket is removed when the server is dropped.
     ///
     /// # Errors
     ///
-    /// If a socket cannot be opened, two exports have one name, or a name is too long.
-    pub fn bind(
+    /// If a socket cannot be opened or must not be reached, two exports have one name, or a name is too long.
+    pub fn bind_to(
+        network: Network,
         listen: &[Listen],
         exports: Vec<Export>,
         limits: Limits,
@@ -149,6 +189,10 @@ impl Server {
             if !names.insert(&export.name) {
                 return Err(SetupError::SameName(export.name.clone()));
             }
+        }
+        let beyond = listen.iter().find(|listen| listen.is_beyond());
+        if let Some(beyond) = beyond.filter(|_| !network.admits_others()) {
+            return Err(SetupError::Beyond(beyond.clone()));
         }
         let bound = listen
             .iter()
@@ -171,6 +215,7 @@ impl Server {
                     requests: limits.requests.max(1),
                     ..limits
                 },
+                tls: network.tls,
                 counts: Arc::default(),
                 budget: Arc::new(Budget::new(limits.max_bytes)),
                 limited,
@@ -299,7 +344,12 @@ impl Common {
 
     async fn serve(self: Arc<Self>, stream: Stream, inbox: Arc<Inbox>) -> Ended {
         let offers = self.offers();
-        let negotiation = negotiate(&stream, &offers, &inbox);
+        let tls = match &stream {
+            Stream::Tcp(_) => self.tls.as_ref(),
+            Stream::Unix(_) => None,
+        };
+        let mut channel = Channel::new(stream);
+        let negotiation = negotiate(&mut channel, &offers, tls, &inbox);
         let agreed = match tokio::time::timeout(self.limits.handshake, negotiation).await {
             Ok(result) => result?,
             Err(_) => return Err(SessionError::HandshakeTimeout(self.limits.handshake)),
@@ -308,7 +358,9 @@ impl Common {
             return Ok(());
         };
         let export = &self.exports[choice.export];
-        let client = export.disk.client_of(export.number, stream.peer());
+        let client = export
+            .disk
+            .client_of(export.number, channel.socket().peer());
         let terms = Terms {
             client,
             export: self.exports[choice.export].clone(),
@@ -325,9 +377,10 @@ impl Common {
         tracing::debug!(
             export = terms.export.name,
             ?choice,
+            certificate = channel.client_name(),
             "a client has connected"
         );
-        Session::new(stream, terms, &rest).run().await
+        Session::new(channel, terms, &rest).run().await
     }
 
     fn ended(&self, result: Result<Ended, tokio::task::JoinError>) {

@@ -10,6 +10,7 @@ mod disk;
 mod replies;
 
 use super::budget::Budget;
+use super::channel::Channel;
 use super::check::{Action, Durable, check};
 use super::handshake::{Choice, HandshakeError, Offer};
 use super::inbox::Inbox;
@@ -18,7 +19,6 @@ use super::stream::Moved;
 use super::wire::{BadMagic, Error, Head, REQUEST_BYTES, Request};
 use crate::buffer::Buffer;
 use crate::disk::Export;
-use crate::listen::Stream;
 use crate::request::{Cut, Data, Submission};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
@@ -77,6 +77,13 @@ pub enum SessionError {
     /// The client took too long for the handshake.
     #[error("handshake: not done within {0:?}")]
     HandshakeTimeout(Duration),
+    /// TLS failed.
+    #[error("TLS with {client}: {error}")]
+    Tls {
+        /// Address of the client.
+        client: String,
+        error: io::Error,
+    },
     /// The client did not take its replies.
     #[error("replies waited for {0:?} and the client took nothing of them")]
     TakesNothing(Duration),
@@ -157,7 +164,7 @@ type Room = Pin<Box<dyn Future<Output = Result<(), Submission>> + Send>>;
 ///
 /// Invariant: `start` is at most `end`, which is at most the length of `input`.
 pub(super) struct Session {
-    stream: Stream,
+    channel: Channel,
     terms: Terms,
     /// Buffer of the socket's bytes. The bytes from `start` to `end` are not parsed yet.
     input: Box<[u8]>,
@@ -190,14 +197,14 @@ pub(super) struct Session {
 
 impl Session {
     /// Makes the session after a handshake. `rest` has the bytes that follow the handshake.
-    pub(super) fn new(stream: Stream, terms: Terms, rest: &[u8]) -> Session {
+    pub(super) fn new(channel: Channel, terms: Terms, rest: &[u8]) -> Session {
         let mut input = vec![0; INPUT_BYTES.max(rest.len())].into_boxed_slice();
         input[..rest.len()].copy_from_slice(rest);
         Session {
             now: terms.export.disk.now(),
             takes: Patience::new(terms.share.stalled),
             sends: Patience::new(terms.share.stalled),
-            stream,
+            channel,
             terms,
             input,
             start: 0,
@@ -239,7 +246,11 @@ impl Session {
                 self.sends.rest();
                 progress = true;
             }
-            if !self.reading && !self.held && self.unanswered == self.incomplete() {
+            if !self.reading
+                && !self.held
+                && self.unanswered == self.incomplete()
+                && !self.holds_output()
+            {
                 return Ok(());
             }
             if !progress {
@@ -271,12 +282,12 @@ impl Session {
             return Poll::Ready(Ok(()));
         }
         if self.wants_input()
-            && let Poll::Ready(result) = self.stream.poll_read_ready(cx)
+            && let Poll::Ready(result) = self.channel.poll_read_ready(cx)
         {
             return Poll::Ready(Ok(result?));
         }
-        if !self.output.is_empty()
-            && let Poll::Ready(result) = self.stream.poll_write_ready(cx)
+        if self.holds_output()
+            && let Poll::Ready(result) = self.channel.poll_write_ready(cx)
         {
             return Poll::Ready(Ok(result?));
         }
@@ -286,7 +297,7 @@ impl Session {
     /// Fails if the client takes too long for a step that only the client can do.
     fn wait_for_client(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), SessionError>> {
         let stalled = self.terms.share.stalled;
-        if self.output.is_empty() {
+        if !self.holds_output() {
             self.takes.rest();
         } else if self.takes.poll(cx).is_ready() {
             return Poll::Ready(Err(SessionError::TakesNothing(stalled)));
@@ -297,6 +308,11 @@ impl Session {
             return Poll::Ready(Err(SessionError::SendsNothing(stalled)));
         }
         Poll::Pending
+    }
+
+    /// True if the client has to take bytes.
+    fn holds_output(&self) -> bool {
+        !self.output.is_empty() || self.channel.holds_output()
     }
 
     // Requests
@@ -329,13 +345,13 @@ impl Session {
             } => {
                 let rest = &mut buffer[*filled..*end];
                 let direct = rest.len();
-                let moved = self.stream.read(&mut [IoSliceMut::new(rest), free])?;
+                let moved = self.channel.read(&mut [IoSliceMut::new(rest), free])?;
                 if let Moved::Bytes(moved) = moved {
                     *filled += moved.min(direct);
                 }
                 (moved, direct)
             }
-            _ => (self.stream.read(&mut [free])?, 0),
+            _ => (self.channel.read(&mut [free])?, 0),
         };
         match moved {
             Moved::Nothing => return Ok(false),

@@ -67,6 +67,8 @@ pub mod reply {
     pub const ERR_POLICY: u32 = ERROR + 2;
     /// The option is malformed, or comes at the wrong time.
     pub const ERR_INVALID: u32 = ERROR + 3;
+    /// The option needs TLS first.
+    pub const ERR_TLS_REQD: u32 = ERROR + 5;
     /// There is no such export.
     pub const ERR_UNKNOWN: u32 = ERROR + 6;
     /// The option is too long.

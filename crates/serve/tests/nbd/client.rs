@@ -29,7 +29,7 @@ pub struct Client {
     pub structured: bool,
     pub size: u64,
     pub flags: u16,
-    next: u64,
+    pub next: u64,
 }
 
 impl Client {
@@ -49,33 +49,45 @@ impl Client {
         structured: bool,
         status: bool,
     ) -> Client {
+        let mut client = Client::greeted(socket);
+        client.choose(export, structured, status);
+        client
+    }
+
+    /// After the greetings of both sides.
+    pub fn greeted(socket: impl Socket + 'static) -> Client {
         let mut client = Client {
             socket: Box::new(socket),
-            structured,
+            structured: false,
             size: 0,
             flags: 0,
             next: 1,
         };
         assert_eq!(client.read(18), b"NBDMAGICIHAVEOPT\0\x03");
         client.send(&3u32.to_be_bytes());
+        client
+    }
+
+    /// Chooses an export.
+    pub fn choose(&mut self, export: &str, structured: bool, status: bool) {
+        self.structured = structured;
         let name = [&(export.len() as u32).to_be_bytes(), export.as_bytes()].concat();
         if structured {
-            assert_eq!(client.option(option::STRUCTURED_REPLY, b"").len(), 1);
+            assert_eq!(self.option(option::STRUCTURED_REPLY, b"").len(), 1);
         }
         if status {
             let query = [&[0, 0, 0, 1, 0, 0, 0, 15], wire::BASE_ALLOCATION].concat();
-            let replies = client.option(option::SET_META_CONTEXT, &[&name[..], &query].concat());
+            let replies = self.option(option::SET_META_CONTEXT, &[&name[..], &query].concat());
             assert_eq!(replies[0].0, reply::META_CONTEXT);
         }
-        let replies = client.option(option::GO, &[&name[..], &[0, 0]].concat());
+        let replies = self.option(option::GO, &[&name[..], &[0, 0]].concat());
         assert_eq!(replies.last().map(|(kind, _)| *kind), Some(reply::ACK));
         for (_, data) in &replies {
             if data.len() == 12 {
-                client.size = u64_at(data, 2);
-                client.flags = u16_at(data, 10);
+                self.size = u64_at(data, 2);
+                self.flags = u16_at(data, 10);
             }
         }
-        client
     }
 
     pub fn send(&mut self, bytes: &[u8]) {

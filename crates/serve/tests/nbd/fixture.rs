@@ -6,7 +6,7 @@ use crate::device::{Memory, MemoryDevice, wait_until};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, WorkConserving};
 use headtime_serve::disk::{Disk, Export, Options};
-use headtime_serve::nbd::{Counts, Limits, Listen, Server};
+use headtime_serve::nbd::{Counts, Limits, Listen, Network, Server};
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub struct Setup {
     pub depth: u32,
     /// Range of bytes that the export `urgent` has; the whole disk if absent.
     pub part: Option<(u64, u64)>,
+    /// Protection of addresses.
+    pub network: Network,
 }
 
 impl Default for Setup {
@@ -32,6 +34,7 @@ impl Default for Setup {
             queue: 1024,
             depth: 32,
             part: None,
+            network: Network::default(),
         }
     }
 }
@@ -90,7 +93,9 @@ impl Fixture {
             export(1, "urgent", 0),
             export(2, "fixed", 2),
         ];
-        let server = Server::bind(&listen(&folder), exports, setup.limits).expect("binds");
+        let listen = listen(&folder);
+        let server = Server::bind_to(setup.network, &listen, exports, setup.limits);
+        let server = server.expect("binds");
         let counts = server.counts();
         let listens = server.listens().cloned().collect();
         let (end, ends) = oneshot::channel();

@@ -8,4 +8,6 @@ mod garbage;
 mod part;
 mod protocol;
 mod server;
+#[cfg(feature = "tls")]
+mod tls;
 mod tools;

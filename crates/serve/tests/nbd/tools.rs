@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// Returns true if these are installed.
-fn there(tools: &[&str]) -> bool {
+pub fn there(tools: &[&str]) -> bool {
     tools.iter().all(|tool| {
         let found = command(tool).arg("--version").output().is_ok();
         if !found {
@@ -23,12 +23,12 @@ fn command(tool: &str) -> Command {
     command
 }
 
-fn output(tool: &str, arguments: &[&str]) -> Output {
+pub fn output(tool: &str, arguments: &[&str]) -> Output {
     command(tool).args(arguments).output().expect("runs")
 }
 
 /// Output of a tool that has to succeed.
-fn run(tool: &str, arguments: &[&str]) -> String {
+pub fn run(tool: &str, arguments: &[&str]) -> String {
     let output = output(tool, arguments);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -51,12 +51,12 @@ fn qemu(fixture: &Fixture, export: &str) -> String {
     format!("nbd:unix:{}:exportname={export}", fixture.path().display())
 }
 
-fn text(path: &Path) -> &str {
+pub fn text(path: &Path) -> &str {
     path.to_str().expect("plain names")
 }
 
 /// Bytes that are different everywhere, with holes of 64 KiB.
-fn image(len: usize) -> Vec<u8> {
+pub fn image(len: usize) -> Vec<u8> {
     let mut state = 1u32;
     let mut bytes: Vec<u8> = (0..len)
         .map(|_| {

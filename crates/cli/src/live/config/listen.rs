@@ -5,6 +5,8 @@ use super::sections::{ListenConfig, LogConfig, LogFormat, Socket};
 use super::seen::{Seen, in_use_once, once};
 use crate::live::messages::filter;
 use headtime_config::{Error, Many, Place, Placed, parse};
+use headtime_serve::nbd::REMOTE;
+use headtime_serve::nbd::tls::TlsFiles;
 use headtime_units::Bytes;
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -33,13 +35,23 @@ const CONTROL: AccessKeys = AccessKeys {
 };
 
 /// The keys of `[listen]`.
-#[derive(Default, Deserialize)]
+///
+/// Invariants of keys that [`listen`] accepts:
+///
+/// - `tls_certificate.is_some()` ⇔ `tls_key.is_some()`; `tls_ca.is_some()` ⇒ `tls_key.is_some()`.
+/// - An address of `nbd` is no loopback address ⇒ `tls_ca.is_some()` or `trusted_network`.
+/// - `mode` or `group` is given ⇒ `nbd` has a unix socket; `control_mode` or `control_group` ⇒ `control.is_some()`.
+#[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ListenKeys {
     nbd: Option<Many<Socket>>,
     mode: Option<SocketMode>,
     group: Option<Placed<GroupConfig>>,
     tcp: bool,
+    tls_certificate: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
+    tls_ca: Option<PathBuf>,
+    trusted_network: bool,
     #[serde(deserialize_with = "metrics")]
     metrics: Option<SocketAddr>,
     #[serde(deserialize_with = "control")]
@@ -97,10 +109,18 @@ pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<Liste
         in_use_once(seen, path, keys, key)?;
     }
     let mut addresses: BTreeMap<SocketAddr, Place> = BTreeMap::new();
+    let tls = tls(keys)?;
     let tcp_sockets = nbd.iter().filter_map(|socket| match socket {
         Socket::Tcp(address) => Some(("nbd", *address)),
         Socket::Unix(_) => None,
     });
+    for (key, address) in tcp_sockets.clone() {
+        if !(address.ip().is_loopback() || keys.tls_ca.is_some() || keys.trusted_network) {
+            let problem =
+                format!("tcp:{address}: other machines reach this address; allowed is {REMOTE}");
+            return Err(keys.error_at(key, problem));
+        }
+    }
     for (key, address) in tcp_sockets.chain(keys.metrics.map(|address| ("metrics", address))) {
         // Port 0 stands for a different port each time.
         if address.port() != 0 {
@@ -113,10 +133,43 @@ pub(super) fn listen(keys: &Placed<ListenKeys>, seen: &mut Seen) -> Result<Liste
         nbd: nbd.to_vec(),
         access,
         tcp: keys.tcp,
+        tls,
+        trusted_network: keys.trusted_network,
         metrics: keys.metrics,
         control: keys.control.clone(),
         control_access,
     })
+}
+
+/// The files of TLS.
+fn tls(keys: &Placed<ListenKeys>) -> Result<Option<Placed<TlsFiles>>, Error> {
+    let (certificate, key) = match (&keys.tls_certificate, &keys.tls_key) {
+        (Some(certificate), Some(key)) => (certificate.clone(), key.clone()),
+        (Some(_), None) => {
+            return Err(keys.error_at("tls_certificate", "needs tls_key, the certificate's key"));
+        }
+        (None, Some(_)) => {
+            return Err(keys.error_at("tls_key", "needs tls_certificate, its certificate"));
+        }
+        (None, None) if keys.tls_ca.is_some() => {
+            return Err(keys.error_at("tls_ca", "needs tls_certificate and tls_key"));
+        }
+        (None, None) => return Ok(None),
+    };
+    if let Some(Many(sockets)) = &keys.nbd
+        && !sockets
+            .iter()
+            .any(|socket| matches!(socket, Socket::Tcp(_)))
+    {
+        return Err(keys.error_at("tls_certificate", "is for addresses, and nbd has none"));
+    }
+    let ca = keys.tls_ca.clone();
+    let files = TlsFiles {
+        certificate,
+        key,
+        ca,
+    };
+    Ok(Some(keys.clone().map(|_| files)))
 }
 
 headtime_units::serde_as_text!(Socket, "a socket, such as \"unix:headtime.sock\"");
@@ -136,21 +189,26 @@ impl FromStr for Socket {
             };
         }
         if let Some(address) = text.strip_prefix("tcp:") {
-            return loopback(address, 10809).map(Socket::Tcp);
+            return self::address(address, 10809).map(Socket::Tcp);
         }
         Err("write unix:PATH, or tcp:127.0.0.1:10809".to_owned())
     }
 }
 
-/// Reads an address that only this machine reaches. `port` is for the example in errors.
-fn loopback(text: &str, port: u16) -> Result<SocketAddr, String> {
+/// Reads an address. `port` is for the example in errors.
+fn address(text: &str, port: u16) -> Result<SocketAddr, String> {
     let literal = match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
     };
-    let address: SocketAddr = literal
+    literal
         .parse()
-        .map_err(|_| format!("write address and port, such as 127.0.0.1:{port} or [::1]:{port}"))?;
+        .map_err(|_| format!("write address and port, such as 127.0.0.1:{port} or [::1]:{port}"))
+}
+
+/// Reads an address that only this machine reaches.
+fn loopback(text: &str, port: u16) -> Result<SocketAddr, String> {
+    let address = address(text, port)?;
     match address.ip().is_loopback() {
         true => Ok(address),
         false => Err(

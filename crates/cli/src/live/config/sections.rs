@@ -7,6 +7,7 @@ use headtime_linux::shown::PathShown as _;
 use headtime_qos::Goal;
 use headtime_sched::Class;
 use headtime_serve::disk::{Addresses, ExportShare};
+use headtime_serve::nbd::tls::TlsFiles;
 use headtime_stack::{ArraySpec, Simulated, Stack, entries};
 use headtime_units::{Bytes, Nanos, ParseUnitError, Rate, serde_as_text};
 use serde::{Deserialize, Serialize};
@@ -268,6 +269,10 @@ pub struct ListenConfig {
     pub access: AccessConfig,
     /// True if NBD clients may connect over loopback TCP.
     pub tcp: bool,
+    /// Certificates for NBD over TCP. `None` means no TLS.
+    pub tls: Option<Placed<TlsFiles>>,
+    /// True if other machines may connect without certificates.
+    pub trusted_network: bool,
     /// Largest number of bytes in flight, over the requests of all NBD clients.
     pub max_bytes: Option<usize>,
     /// Address that serves `/metrics` and `/status`.
@@ -279,12 +284,22 @@ pub struct ListenConfig {
 }
 
 impl ListenConfig {
+    /// True if each client at an address needs a certificate.
+    pub fn needs_client_certificates(&self) -> bool {
+        self.tls.as_ref().is_some_and(|files| files.ca.is_some())
+    }
+
     /// Keys in which another configuration differs and that a running server cannot change.
     pub fn fixed_differences(&self, other: &ListenConfig) -> Vec<&'static str> {
         [
             ("nbd", self.nbd != other.nbd),
             ("mode or group", self.access != other.access),
             ("tcp", self.tcp != other.tcp),
+            ("tls_certificate, tls_key or tls_ca", self.tls != other.tls),
+            (
+                "trusted_network",
+                self.trusted_network != other.trusted_network,
+            ),
             ("max_bytes", self.max_bytes != other.max_bytes),
             ("metrics", self.metrics != other.metrics),
             ("control", self.control != other.control),
@@ -304,7 +319,7 @@ impl ListenConfig {
 pub enum Socket {
     /// Path of a unix socket.
     Unix(PathBuf),
-    /// Address of this machine that no other machine reaches.
+    /// Address of this machine.
     Tcp(SocketAddr),
 }
 

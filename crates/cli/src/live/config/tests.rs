@@ -540,7 +540,7 @@ fn what_does_not_fit() {
         (
             "tcp:localhost:10809",
             "tcp:10.0.0.1:10809",
-            "listen.nbd[1]: \"tcp:10.0.0.1:10809\": other machines could reach that address",
+            "listen.nbd: tcp:10.0.0.1:10809: other machines reach this address; allowed is a loopback address, client",
         ),
         (
             "tcp:localhost:10809",
@@ -718,6 +718,64 @@ fn the_documentation_is_of_this() {
     let example = examples.next().and_then(|rest| rest.split("```").next());
     let config = Config::parse("serve.md", example.expect("an example")).unwrap();
     assert_eq!(config.disks[0].exports.len(), 2);
+}
+
+#[test]
+fn addresses_that_others_reach_need_client_certificates_or_a_plain_word() {
+    let read = |nbd: &str, keys: &str| {
+        let disk =
+            "[[disk]]\nname = \"d\"\ndevice = \"null\"\nsize = \"1MiB\"\nscheduler = \"noop\"\n";
+        let text = format!("{disk}[listen]\nnbd = \"{nbd}\"\n{keys}");
+        Config::parse("c", &text).map_err(|error| error.to_string())
+    };
+    let (far, near) = ("tcp:192.0.2.1:10809", "tcp:127.0.0.1:10809");
+    let pair = "tls_certificate = \"c\"\ntls_key = \"k\"\n";
+    let all = format!("{pair}tls_ca = \"a\"");
+    let files = read(far, &all).unwrap().listen.tls.unwrap();
+    let paths = [
+        Some(&files.certificate),
+        Some(&files.key),
+        files.ca.as_ref(),
+    ];
+    assert_eq!(
+        paths,
+        ["c", "k", "a"].map(PathBuf::from).each_ref().map(Some)
+    );
+    assert!(read(far, "trusted_network = true").is_ok());
+    assert!(read(near, pair).is_ok());
+    let reached = "c:7: listen.nbd: tcp:192.0.2.1:10809: other machines reach this address; allowed is a loopback \
+                   address, client certificates (listen.tls_ca), or listen.trusted_network = true";
+    for (nbd, keys, problem) in [
+        (far, "", reached),
+        (far, "tcp = true", reached),
+        (far, pair, reached),
+        (
+            near,
+            "tls_certificate = \"c\"",
+            "c:8: listen.tls_certificate: needs tls_key, the certificate's key",
+        ),
+        (
+            near,
+            "tls_key = \"k\"",
+            "c:8: listen.tls_key: needs tls_certificate, its certificate",
+        ),
+        (
+            near,
+            "tls_ca = \"a\"",
+            "c:8: listen.tls_ca: needs tls_certificate and tls_key",
+        ),
+        (
+            "unix:n",
+            pair,
+            "c:8: listen.tls_certificate: is for addresses, and nbd has none",
+        ),
+    ] {
+        assert_eq!(read(nbd, keys).unwrap_err(), problem);
+    }
+    let page = include_str!("../../../../../docs/serve.md");
+    for key in ["tls_certificate", "tls_key", "tls_ca", "trusted_network"] {
+        assert!(page.contains(&format!("`{key}`")), "{key}");
+    }
 }
 
 /// Each option of the engine is an option of a server too, without a line of the server's code.

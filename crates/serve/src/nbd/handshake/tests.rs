@@ -237,6 +237,68 @@ fn what_is_not_known_is_refused() {
     }
 }
 
+/// A handshake at a socket that needs TLS.
+fn private() -> Handshake {
+    let mut handshake = Handshake::with_tls(offers(&["a"]));
+    let taken = handshake.advance(&BOTH.to_be_bytes(), &mut Vec::new());
+    assert_eq!(taken, Ok((4, Step::Again)));
+    handshake
+}
+
+#[test]
+fn before_tls_every_option_is_refused_and_changes_nothing() {
+    let mut handshake = private();
+    for (option, data) in [
+        (option::LIST, vec![]),
+        (option::INFO, info_data("a", &[])),
+        (option::GO, info_data("a", &[])),
+        (option::STRUCTURED_REPLY, vec![]),
+        (
+            option::SET_META_CONTEXT,
+            context_data("a", &["base:allocation"]),
+        ),
+        (12345, b"data".to_vec()),
+    ] {
+        let (step, replies) = send(&mut handshake, option, &data);
+        let refused = (Step::Again, vec![reply::ERR_TLS_REQD]);
+        assert_eq!((step, kinds(&replies)), refused, "{option}");
+    }
+    let mut out = Vec::new();
+    let long = option_bytes(option::LIST, &[0; OPTION_BYTES_MAX as usize + 1]);
+    let (taken, _) = handshake.advance(&long, &mut out).expect("is skipped");
+    handshake
+        .advance(&long[taken..], &mut out)
+        .expect("a reply");
+    assert_eq!(kinds(&replies(option::LIST, &out)), [reply::ERR_TLS_REQD]);
+    let (step, replies) = send(&mut handshake, option::STARTTLS, b"data");
+    assert_eq!(
+        (step, kinds(&replies)),
+        (Step::Again, vec![reply::ERR_INVALID])
+    );
+
+    let (step, replies) = send(&mut handshake, option::STARTTLS, b"");
+    assert_eq!((step, kinds(&replies)), (Step::StartTls, vec![reply::ACK]));
+    let (step, replies) = send(&mut handshake, option::STARTTLS, b"");
+    assert_eq!(
+        (step, kinds(&replies)),
+        (Step::Again, vec![reply::ERR_INVALID])
+    );
+    let (step, _) = send(&mut handshake, option::GO, &info_data("a", &[]));
+    let Step::Transmission(choice) = step else {
+        panic!("{step:?}");
+    };
+    assert!(!choice.structured && !choice.allocation);
+}
+
+#[test]
+fn before_tls_a_client_may_end_and_export_name_ends_the_connection() {
+    let (step, replies) = send(&mut private(), option::ABORT, b"");
+    assert_eq!((step, kinds(&replies)), (Step::End, vec![reply::ACK]));
+    let bytes = option_bytes(option::EXPORT_NAME, b"a");
+    let result = private().advance(&bytes, &mut Vec::new());
+    assert_eq!(result, Err(HandshakeError::NoTls));
+}
+
 #[test]
 fn info_tells_what_is_asked_for() {
     let mut handshake = begun(&["a"], BOTH);

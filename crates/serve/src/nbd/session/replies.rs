@@ -103,7 +103,7 @@ impl Session {
 
     /// Writes replies. Returns true if any bytes were written.
     pub(super) fn write(&mut self) -> io::Result<bool> {
-        let mut any = false;
+        let mut any = self.channel.flush()?;
         while !self.output.is_empty() {
             let mut slices = [IoSlice::new(&[]); 2 * REPLIES_AT_A_TIME];
             let (mut count, mut skip, mut len) = (0, self.written, 0);
@@ -121,7 +121,7 @@ impl Session {
                     len += part.len() - before;
                 }
             }
-            let Moved::Bytes(written) = self.stream.write(&slices[..count])? else {
+            let Moved::Bytes(written) = self.channel.write(&slices[..count])? else {
                 break;
             };
             any = true;
