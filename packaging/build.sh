@@ -10,7 +10,7 @@ done
 unset CARGO_TARGET_DIR
 HEADTIME_COMMIT=$(git rev-parse --short=12 HEAD)
 export HEADTIME_COMMIT
-cargo build --profile dist --package headtime-cli --features top,parquet,tls
+cargo build --profile dist --package headtime-cli --features dist
 package=target/package
 rm -rf "$package"
 for what in man completions examples; do target/dist/headtime generate "$what" "$package/$what"; done
