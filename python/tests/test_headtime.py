@@ -209,9 +209,9 @@ def test_a_scheduler_in_python_is_served_and_repeats():
 def test_the_loop_in_python_agrees_with_the_simulator(tmp_path):
     requests = reads(1)
     served = headtime.serve(headtime.Drive("wd5000aaks"), Noop(), [requests], seconds=1000)
-    trace = tmp_path / "reads.csv"
-    rows = [f"{at * 0.1},0,{one.lba},{one.sectors},R" for at, one in enumerate(requests)]
-    trace.write_text("time,device,lba,sectors,op\n" + "\n".join(rows) + "\n")
+    trace = tmp_path / "reads.trace"
+    # DiskSim: arrival, device, block, blocks, flags; 1 is a read.
+    trace.write_text("".join(f"{at * 100}.0 0 {one.lba} {one.sectors} 1\n" for at, one in enumerate(requests)))
     report = headtime.replay(str(trace), "wd5000aaks", closed=1, progress=False)
     assert report.runs["requests"] == [200]
     assert abs(report.runs["iops"][0] / served.iops - 1) < 0.02
