@@ -513,7 +513,6 @@ mod tests {
         let charts = &mut picture.blocks[0].rows[0].charts;
         charts.truncate(1);
         charts[0].values = (0..400).map(|value| value.to_string()).collect();
-        charts[0].points.clear();
         let text = draw(&picture);
         let labels = text.matches("text-anchor=\"middle\"").count();
         assert!((10..60).contains(&labels), "{labels}");

@@ -95,7 +95,8 @@ mod tests {
         ] {
             assert!(text.contains(part), "no {part} in {text}");
         }
-        assert_eq!(text.matches(COLOUR).count(), 3 + 1);
+        let (_, drawn) = text.split_once("</style>").expect("a style for dark pages");
+        assert_eq!(drawn.matches(COLOUR).count(), 3 + 1);
         assert!(!text.contains("Service time"));
         picture.curve = Some(CurvePicture::default());
         picture.rates.clear();

@@ -201,10 +201,14 @@ fn bars_of_a_figure() {
     let svg = fs::read_to_string(out.join("efs-shares.svg")).unwrap();
     let figure = Figure::parse(SHIPPED[0].id, SHIPPED[0].text, Scale::Quick).unwrap();
     let points = figure.points.len();
-    assert_eq!(svg.matches("fill=\"#d9d9d9\"").count(), points);
+    let (_, drawn) = svg.split_once("</style>").unwrap();
+    // One more of each is in the legend.
+    assert_eq!(drawn.matches("fill=\"#d9d9d9\"").count(), points + 1);
     assert_eq!(
-        svg.matches("stroke=\"#000000\" stroke-width=\"2\"").count(),
-        points
+        drawn
+            .matches("stroke=\"#000000\" stroke-width=\"2\"")
+            .count(),
+        points + 1
     );
     for text in [">4 KiB<", ">256 KiB<", ">sptf<", ">noop<", "quick scale"] {
         assert!(svg.contains(text), "no {text}");

@@ -180,7 +180,8 @@ fn origins_and_programs_have_rows_where_there_are_several() {
         assert!(has("scheduler") && has("host.read_ahead"));
     }
     // The table has a row for each program.
-    let table = stdout(&["sweep", "programs.toml"]);
+    let vary = ["--vary", "host.read_ahead=32KiB,128KiB"];
+    let table = stdout(&[&["sweep", "programs.toml"][..], &vary].concat());
     for name in ["who", "par-read 1", "par-read 2", "multi-threads"] {
         assert!(table.contains(name), "no {name} in {table}");
     }

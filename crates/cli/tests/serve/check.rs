@@ -151,7 +151,7 @@ fn a_wrong_configuration_is_refused_by_check() {
         (
             "tcp = true\n",
             "",
-            "error: serve.toml: listen.nbd: every user of this machine can connect to tcp:127.0.0.1:0; if that is meant, say listen.tcp = true or --tcp\n",
+            "error: serve.toml: listen.nbd: every user of this machine can connect to tcp:127.0.0.1:0; if that is meant, say listen.tcp = true or --tcp, or give listen.tls_ca\n",
         ),
         (
             "nbd = [\"unix:nbd.sock\", \"tcp:127.0.0.1:0\"]\n",

@@ -49,7 +49,10 @@ fn what_is_promised_is_said_everywhere_and_a_kill_leaves_the_date_where_it_was()
     assert!(changed["finish_by"].as_f64() > before["finish_by"].as_f64());
     let (exit, error) = refused(&next, &["--finish-within", "10ms"]);
     assert_eq!(exit, Some(1));
-    assert!(error.contains("finish-within: 10ms: the drive"), "{error}");
+    assert!(
+        error.contains("finish-within: 10ms: the assumed drive"),
+        "{error}"
+    );
     assert!(error.contains("at the least for"), "{error}");
     done(&next, &["--finish-within", "off", "--no-wait"]);
     assert_eq!(next.terminate(), Some(0));
