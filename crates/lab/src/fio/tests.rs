@@ -372,9 +372,6 @@ fn what_does_nothing_is_named_and_what_is_not_simulated_is_refused() {
         endless,
         "a.fio:1: size: nothing says when the job ends; give size, or runtime"
     );
-    // Errors of the scenario have the line of the job, too.
-    let twice = read("[a]\nsize=1m\n[a]\nsize=1m\n").unwrap_err();
-    assert!(twice.starts_with("a.fio:3: [a]: "), "{twice}");
 }
 
 #[test]
@@ -409,10 +406,8 @@ fn the_number_of_jobs_has_a_bound() {
 }
 
 #[test]
-fn a_second_section_of_a_name_is_an_error_at_its_line() {
-    let said = read("[a]\nsize=4k\n\n[a]\nsize=4k\n").unwrap_err();
-    assert!(
-        said.starts_with("a.fio:4: [a]: \"a\" is the name"),
-        "{said}"
-    );
+fn sections_of_one_name_are_jobs_with_one_row_of_results() {
+    let groups = groups("[a]\nsize=4k\n\n[a]\nsize=4k\n");
+    let names = groups.iter().map(|(name, ..)| name.as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["a", "a"]);
 }
