@@ -359,7 +359,7 @@ mod tests {
         let problem = may_be_kept(&promise(3_600), &model, disk, all.get());
         let (key, problem) = problem.expect_err("it cannot be");
         assert_eq!(key, "finish-within");
-        assert!(problem.starts_with("3600s: the drive"), "{problem}");
+        assert!(problem.starts_with("3600s: the assumed drive"), "{problem}");
         assert!(may_be_kept(&promise(whole as u64 + 1), &model, disk, all.get()).is_ok());
         assert!(may_be_kept(&Promises::default(), &model, disk, all.get()).is_ok());
     }

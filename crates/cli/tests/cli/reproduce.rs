@@ -218,7 +218,7 @@ fn bars_of_a_figure() {
     let json = fs::read_to_string(out.join("efs-shares.json")).unwrap();
     let json: Value = serde_json::from_str(&json).unwrap();
     let height = |colour: &str| -> f64 {
-        let bar = svg
+        let bar = drawn
             .lines()
             .filter(|line| line.contains(&format!("fill=\"{colour}\"")))
             .nth(1)
