@@ -134,7 +134,10 @@ fn a_date_that_no_drive_could_keep_is_refused_with_what_it_takes() {
     let rig = Rig::emulated(USUAL);
     let refused = |ask: &ScrubAsk| rig.scrubs.begin(ask).expect_err("refused").to_string();
     let text = refused(&within(1_000));
-    assert!(text.contains("finish-within: 1s: the drive"), "{text}");
+    assert!(
+        text.contains("finish-within: 1s: the assumed drive"),
+        "{text}"
+    );
     assert!(
         text.ends_with("takes 3.245s at the least for 16MiB, at 5.2 MB/s"),
         "{text}"
