@@ -19,12 +19,12 @@ use headtime_stack::asks_for_arm;
 pub use alternatives::{Alternatives, RUNS_MAX};
 pub use header::{Header, options, short};
 pub use headtime_config::Error as TreeError;
-pub use names::{WHOLE, WRITE_BACK, of_programs, rows_of_groups};
+pub use names::{WHOLE, WRITE_BACK, of_programs};
 pub use role::RoleSpec;
 pub use runs::{Cell, alone, array, cells};
 pub use spec::{
     Device, DriveSpec, Group, OUTSTANDING_MAX, PROCESSES_MAX, Pace, Program, Programs, REPEATS_MAX,
-    Reading, Replay, Runs, Scenario, Workload,
+    Reading, Replay, Runs, Scenario, Workload, rows_of_groups,
 };
 
 /// The scenario that runs when none is given, as text.

@@ -1,6 +1,5 @@
 //! Names of workloads and programs. Each has rows of its own in tables, CSV and pictures.
 
-use super::Group;
 use headtime_config::parse;
 use headtime_units::Bytes;
 use headtime_workload::{ProcessSpec, SizeDistribution};
@@ -69,11 +68,11 @@ fn of_groups<'a>(groups: impl Iterator<Item = (Option<&'a str>, &'a ProcessSpec)
 }
 
 /// Different names of groups of processes, and the place of each group's name among them. Groups of one name share a row of results.
-pub fn rows_of_groups(groups: &[Group]) -> (Vec<String>, Vec<usize>) {
-    let named = groups.iter();
-    let named = named.map(|group| (group.name.as_deref(), &group.process));
+pub(super) fn rows_of<'a>(
+    groups: impl Iterator<Item = (Option<&'a str>, &'a ProcessSpec)>,
+) -> (Vec<String>, Vec<usize>) {
     let (mut names, mut places): (Vec<String>, Vec<usize>) = (Vec::new(), Vec::new());
-    for name in of_groups(named) {
+    for name in of_groups(groups) {
         let known = names.iter().position(|known| *known == name);
         places.push(known.unwrap_or(names.len()));
         if known.is_none() {

@@ -1,7 +1,7 @@
 //! The content of a scenario, as structs whose fields are its keys.
 
 use super::alternatives::Alternatives;
-use super::names::name;
+use super::names::{name, rows_of};
 use super::role::RoleSpec;
 use headtime_config::{KeyError, Many, OneOrList, parse, whole};
 use headtime_engine::EngineSpec;
@@ -587,6 +587,15 @@ fn fit_goals(guests: Option<u16>, entries: &[Program]) -> Result<(), KeyError> {
             Err(KeyError::new(format!("program[{at}].goal"), problem))
         }
     }
+}
+
+/// Different names of groups of processes, and the place of each group's name among them. Groups of one name share a row of results.
+pub fn rows_of_groups(groups: &[Group]) -> (Vec<String>, Vec<usize>) {
+    rows_of(
+        groups
+            .iter()
+            .map(|group| (group.name.as_deref(), &group.process)),
+    )
 }
 
 /// Refuses an empty list, and a name that is there twice.
