@@ -18,7 +18,7 @@ unit=$root/packaging/headtime.service
 # Put in force below, or looked at; what only systemd can do; and nothing else, so that this script learns of what comes.
 by_hand=(ExecStartPre ExecStart ExecReload DynamicUser StateDirectory StateDirectoryMode RuntimeDirectory RuntimeDirectoryMode WorkingDirectory UMask
     AmbientCapabilities CapabilityBoundingSet LimitRTPRIO LimitMEMLOCK LimitNOFILE NoNewPrivileges ProtectSystem PrivateTmp)
-by_systemd=(Type TimeoutStopSec Restart RestartPreventExitStatus IPAddressDeny IPAddressAllow RestrictAddressFamilies DevicePolicy ProtectHome
+by_systemd=(Type WatchdogSec TimeoutStopSec Restart RestartPreventExitStatus IPAddressDeny IPAddressAllow RestrictAddressFamilies DevicePolicy ProtectHome
     ProtectClock ProtectControlGroups ProtectHostname ProtectKernelLogs ProtectKernelModules ProtectKernelTunables ProtectProc RestrictNamespaces
     RestrictSUIDSGID LockPersonality MemoryDenyWriteExecute SystemCallArchitectures SystemCallFilter)
 service=$(sed -n '/^\[Service\]/,/^\[Install\]/p' "$unit" | grep '^[A-Z]')
