@@ -396,18 +396,17 @@ impl Wanted {
         };
         let mut arcs = Arcs::default();
         let mut next = range.start;
-        while let Some(run) = self.bits.next_run(next..range.end) {
+        if size <= Arcs::SIZE {
             // Most tracks of a disk that is all wanted have one run, with a block in each arc.
-            if size <= Arcs::SIZE {
+            while let Some(run) = self.bits.next_run(next..range.end) {
                 arcs = arcs.or(Arcs::of_items(at(run.start), size, run.end - run.start));
                 next = run.end;
-                continue;
             }
-            let block = run.start;
-            let (arc, rest) = Arcs::at(at(block));
-            arcs = arcs.or(arc);
-            // Skips to the end of the arc.
-            next = block + if rest < size { 1 } else { rest / size };
+        } else {
+            while let Some(block) = self.bits.next(next..range.end) {
+                arcs = arcs.or(Arcs::at(at(block)));
+                next = block + 1;
+            }
         }
         arcs
     }
