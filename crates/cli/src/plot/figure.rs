@@ -153,8 +153,7 @@ fn names_below(svg: &mut Svg, bottom: f64, wide: f64, names: &[String]) -> f64 {
         for (number, name) in names.iter().enumerate() {
             svg.upward_to(middle(number) + 4.0, bottom + 8.0, Style::PLAIN, name);
         }
-        // The bound of a width is for the widest font; the gap below has room for the rest.
-        return names.iter().map(width).fold(0.0, f64::max) * 0.85 - 12.0;
+        return names.iter().map(width).fold(0.0, f64::max) - 12.0;
     }
     for (number, lines) in broken.iter().enumerate() {
         for (below, line) in lines.iter().enumerate() {
