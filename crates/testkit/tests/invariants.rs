@@ -9,7 +9,7 @@ use sources::{Name, in_each_crate, is_test, of_files};
 use syn::visit::{self, Visit};
 use syn::{Attribute, Expr, Fields, Item, ItemStruct, Lit, Meta};
 
-/// Number of fields up to which a struct needs no list of invariants.
+/// Largest number of fields of a struct without a list of invariants.
 const FIELDS_MAX: usize = 12;
 
 /// Large structs, each with its path and true if its doc comment lists invariants.

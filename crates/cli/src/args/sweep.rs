@@ -62,7 +62,7 @@ pub struct SweepArgs {
     pub restart: bool,
     /// Run on Ray or Slurm, by the Python package `headtime` of the `python3` in PATH
     ///
-    /// --out is a directory that all workers share. The same command, started again, runs only what is missing there.
+    /// --out is a directory that all workers share. A second start runs only the combinations that are missing there.
     #[arg(long, value_enum, value_name = "ENGINE", help_heading = "Output", requires_all = ["scenario", "out"],
           conflicts_with_all = ["list", "print_scenario", "plot", "format", "jobs", "check", "bless", "baseline"])]
     pub on: Option<Engine>,

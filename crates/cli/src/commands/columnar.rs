@@ -45,29 +45,24 @@ pub(super) fn file_of<'a>(
 }
 
 /// A Parquet file of rows with these headings.
-#[cfg(feature = "parquet")]
+#[cfg_attr(not(feature = "parquet"), expect(unused_variables))]
 pub(super) fn file(
     names: &[&str],
     rows: &[Vec<Field>],
     seed: Option<u64>,
     scenario_hash: &str,
 ) -> Result<Vec<u8>, Fault> {
-    use headtime_lab::output::columnar;
+    can_write()?;
+    #[cfg(feature = "parquet")]
+    {
+        use headtime_lab::output::columnar;
 
-    let origin = columnar::Origin {
-        seed,
-        scenario_hash: scenario_hash.to_owned(),
-    };
-    Ok(columnar::parquet(&columnar::rows(names, rows, &origin)))
-}
-
-/// Refuses Parquet.
-#[cfg(not(feature = "parquet"))]
-pub(super) fn file(
-    _: &[&str],
-    _: &[Vec<Field>],
-    _: Option<u64>,
-    _: &str,
-) -> Result<Vec<u8>, Fault> {
-    can_write().map(|()| Vec::new())
+        let origin = columnar::Origin {
+            seed,
+            scenario_hash: scenario_hash.to_owned(),
+        };
+        Ok(columnar::parquet(&columnar::rows(names, rows, &origin)))
+    }
+    #[cfg(not(feature = "parquet"))]
+    unreachable!("a build without the feature has been refused")
 }

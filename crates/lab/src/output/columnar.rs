@@ -83,7 +83,7 @@ fn column(rows: &[Vec<Field>], at: usize) -> ArrayRef {
     }
 }
 
-/// A table as a Parquet file, compressed by Snappy. The file has the table's metadata. The same table gives the same bytes.
+/// A table as a Parquet file, compressed by Snappy. The file has the table's metadata. Equal tables give equal bytes.
 #[cfg(feature = "parquet")]
 pub fn parquet(table: &RecordBatch) -> Vec<u8> {
     use parquet::arrow::ArrowWriter;

@@ -23,11 +23,11 @@ use std::path::PathBuf;
 /// Files that TLS needs, all in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Certificate of the server, then those that lead to its authority.
+    /// Certificates of the server and of the authorities between the server and a root, in this order.
     pub certificate: PathBuf,
     /// Key of the certificate.
     pub key: PathBuf,
-    /// Authorities of clients. If present, each client needs a certificate of one of them.
+    /// Authorities of clients. If there are any, a client needs a certificate that one of the authorities has signed.
     pub ca: Option<PathBuf>,
 }
 

@@ -23,7 +23,7 @@ impl NoTls {
         })
     }
 
-    /// Does nothing.
+    /// Takes other certificates. There are none.
     pub fn replace(&self, _by: &NoTls) {
         match *self {}
     }

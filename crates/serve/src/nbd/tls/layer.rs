@@ -26,7 +26,7 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, lacks what is wanted, or if the key is not the certificate's.
+    /// If a file cannot be read or has nothing of its kind, or if the key and the certificate do not match.
     pub fn open(files: &TlsFiles) -> Result<Tls, TlsError> {
         let provider = Arc::new(default_provider());
         let chain = certificates(&files.certificate, TlsFile::Certificate)?;
