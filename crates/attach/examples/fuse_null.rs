@@ -42,6 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         read_only: false,
         addresses: disk.addresses(),
         program: 0,
+        limits: Default::default(),
         disk: disk.clone(),
     };
     let mounted = fuse::mount(

@@ -107,6 +107,7 @@ fn serve(scheduler: Box<dyn Scheduler>, processes: u32, asked: impl Iterator<Ite
                 ..Origin::default()
             },
             class: Class::default(),
+            since: None,
         };
         engine.handle(now, Event::Arrived(arrival));
         poll(&mut engine, now, &mut in_drive);

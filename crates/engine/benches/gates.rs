@@ -96,6 +96,7 @@ impl Rig {
             flags: Flags::NONE,
             origin: Origin::default(),
             class,
+            since: None,
         }));
     }
 

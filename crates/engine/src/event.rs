@@ -33,6 +33,8 @@ pub struct Arrival {
     pub origin: Origin,
     /// The request's rank.
     pub class: Class,
+    /// Beginning of the request's age. `None`: the arrival.
+    pub since: Option<Time>,
 }
 
 /// Input of the engine.
@@ -130,7 +132,8 @@ pub struct Finished {
 /// Output of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Hand this command to the drive; answer with [`Event::Completed`].
+    /// Hand this command to the drive; answer with [`Event::Completed`]. The `arrival` of the command is the time at which
+    /// the engine got the request.
     Issue(Request<DriveTag>),
     /// Notify the client of the end of its request.
     Finish(Finished),

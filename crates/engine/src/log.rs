@@ -9,7 +9,8 @@
 //! headtime-log 3
 //! # scheduler deadline
 //! # depth 1
-//! A 0 17 R 2048 8 0 12 3 1 1       arrived: time id op lba sectors flags process program export class
+//! A 0 17 R 2048 8 0 12 3 1 1       arrived: time id op lba sectors flags process program export class,
+//!                                  and the beginning of its age, unless that is the arrival
 //! I 0 0 R 2048 8                   issue:   time tag op lba sectors
 //! C 5300000 0 ok                   completed: time tag outcome
 //! F 5300000 17 ok                  finish:  time id outcome
@@ -209,7 +210,10 @@ pub fn write_event(out: &mut String, now: Time, event: &Event) {
         Event::Arrived(new) => {
             let _ = write!(out, "A {now} ");
             write_arrival(out, new);
-            writeln!(out)
+            match new.since {
+                Some(since) => writeln!(out, " {}", since.as_nanos()),
+                None => writeln!(out),
+            }
         }
         Event::Joined {
             arrival,

@@ -99,6 +99,17 @@ struct Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShareOf(u32);
 
+/// ClientTurn of a client's first request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientTurn {
+    /// The request may go.
+    Now,
+    /// The client is passed over, and keeps its served time.
+    Later,
+    /// The client is passed over, and saves nothing up.
+    Limited,
+}
+
 impl<T> Shares<T> {
     /// Creates shares without clients. `depth` is the number of requests that the engine always gets.
     pub fn new(depth: u32, wait: Nanos) -> Shares<T> {
@@ -123,6 +134,17 @@ impl<T> Shares<T> {
 
     /// Adds a request of the client with this name and weight.
     pub fn push(&mut self, name: u64, weight: u32, request: T) {
+        self.push_at(name, weight, request, VecDeque::len);
+    }
+
+    /// Adds a request of a client at a place in the client's queue.
+    pub fn push_at(
+        &mut self,
+        name: u64,
+        weight: u32,
+        request: T,
+        at: impl FnOnce(&VecDeque<T>) -> usize,
+    ) {
         let place = self.place(name);
         if !self.clients[place].is_active() {
             let active = self.clients.iter().filter(|of| of.is_active());
@@ -131,7 +153,8 @@ impl<T> Shares<T> {
             of.weight = u64::from(weight).max(1);
             of.served = of.served.max(least.unwrap_or_default());
         }
-        self.clients[place].queue.push_back(request);
+        let queue = &mut self.clients[place].queue;
+        queue.insert(at(queue), request);
         self.waiting += 1;
     }
 
@@ -172,6 +195,12 @@ impl<T> Shares<T> {
         }
     }
 
+    /// True if the engine may have another request, and the first request of a client may go.
+    pub fn has_next(&self, turn: impl Fn(&T) -> ClientTurn) -> bool {
+        let mut first = self.clients.iter().filter_map(|of| of.queue.front());
+        self.waiting > 0 && self.has_room() && first.any(|first| turn(first) == ClientTurn::Now)
+    }
+
     /// True if the engine may have another request. Before the first completion the mean is not known.
     pub fn has_room(&self) -> bool {
         let inside = self.inside();
@@ -185,14 +214,8 @@ impl<T> Shares<T> {
         (self.held.len() - self.free.len()) as u32
     }
 
-    /// First waiting request of each client.
-    pub fn first(&self) -> impl Iterator<Item = &T> {
-        self.clients.iter().filter_map(|of| of.queue.front())
-    }
-
-    /// Takes the next request for the engine, if there is one and the engine may have another. A client whose first request
-    /// may not go is passed over, and saves nothing up.
-    pub fn pop(&mut self, now: Time, may_go: impl Fn(&T) -> bool) -> Option<(ShareOf, T)> {
+    /// Takes the next request for the engine, if there is one and the engine may have another.
+    pub fn pop(&mut self, now: Time, turn: impl Fn(&T) -> ClientTurn) -> Option<(ShareOf, T)> {
         if self.waiting == 0 || !self.has_room() {
             return None;
         }
@@ -201,8 +224,9 @@ impl<T> Shares<T> {
             let Some(first) = of.queue.front() else {
                 continue;
             };
-            if !may_go(first) {
-                is_limited = true;
+            let turn = turn(first);
+            is_limited |= turn == ClientTurn::Limited;
+            if turn != ClientTurn::Now {
                 continue;
             }
             let inside = of.mean.as_nanos().saturating_mul(u64::from(of.inside));
@@ -213,7 +237,8 @@ impl<T> Shares<T> {
         if is_limited {
             let served = self.clients[client as usize].served;
             let limited = self.clients.iter_mut();
-            let limited = limited.filter(|of| of.queue.front().is_some_and(|first| !may_go(first)));
+            let is_limited = |first: &T| turn(first) == ClientTurn::Limited;
+            let limited = limited.filter(|of| of.queue.front().is_some_and(is_limited));
             limited.for_each(|of| of.served = of.served.max(served));
         }
         self.closed = self.leaves_another_waiting(now, client);
@@ -354,7 +379,7 @@ mod tests {
         }
         let mut now = 0;
         while now < ms {
-            while let Some(next) = shares.pop(at(now), |_| true) {
+            while let Some(next) = shares.pop(at(now), |_| ClientTurn::Now) {
                 engine.push_back(next);
             }
             let (share, client) = engine.pop_front().expect("a client always asks");
@@ -392,14 +417,14 @@ mod tests {
         let mut shares = Shares::new(1, Nanos::ZERO);
         for ms in 0..100 {
             shares.push(0, 1, 0);
-            let (share, _) = shares.pop(at(ms), |_| true).unwrap();
+            let (share, _) = shares.pop(at(ms), |_| ClientTurn::Now).unwrap();
             shares.done(share, at(ms + 1));
         }
         (0..20).for_each(|_| shares.push(0, 1, 0));
         (0..20).for_each(|_| shares.push(1, 1, 1));
         let mut order = Vec::new();
         for ms in 100..120 {
-            let (share, client) = shares.pop(at(ms), |_| true).unwrap();
+            let (share, client) = shares.pop(at(ms), |_| ClientTurn::Now).unwrap();
             shares.done(share, at(ms + 1));
             order.push(client);
         }
@@ -414,7 +439,10 @@ mod tests {
         let mut order = Vec::new();
         for ms in 0..200 {
             let (share, client) = shares
-                .pop(at(ms), |client| *client == 1 || ms >= 100)
+                .pop(at(ms), |client| match *client == 1 || ms >= 100 {
+                    true => ClientTurn::Now,
+                    false => ClientTurn::Limited,
+                })
                 .unwrap();
             shares.done(share, at(ms + 1));
             order.push(client);
@@ -422,20 +450,24 @@ mod tests {
         assert_eq!(order[..100], [1; 100]);
         let ones = order[100..].iter().filter(|client| **client == 1).count();
         assert!((49..=51).contains(&ones), "{order:?}");
-        assert_eq!(shares.first().count(), 2);
-        assert!(shares.pop(at(200), |_| false).is_none());
+        assert!(shares.has_next(|_| ClientTurn::Now) && !shares.has_next(|_| ClientTurn::Later));
+        assert!(shares.pop(at(200), |_| ClientTurn::Later).is_none());
     }
 
     #[test]
     fn a_request_that_a_drive_leaves_keeps_others_out_after_three_waits() {
         let mut shares = Shares::new(4, Nanos::from_millis(100));
         shares.push(0, 1, ());
-        let (left, ()) = shares.pop(at(0), |_| true).expect("there is room");
+        let (left, ()) = shares
+            .pop(at(0), |_| ClientTurn::Now)
+            .expect("there is room");
         let mut inside = VecDeque::new();
         let mut served = 0;
         for ms in 0..1_000 {
             shares.push(1, 1, ());
-            inside.extend(std::iter::from_fn(|| shares.pop(at(ms), |_| true)));
+            inside.extend(std::iter::from_fn(|| {
+                shares.pop(at(ms), |_| ClientTurn::Now)
+            }));
             if let Some((share, ())) = inside.pop_front() {
                 shares.done(share, at(ms));
                 served = ms;
@@ -446,7 +478,7 @@ mod tests {
         // The client itself has no reason to wait.
         shares.push(0, 1, ());
         shares.done(left, at(1_000));
-        assert!(shares.has_room() && shares.pop(at(1_000), |_| true).is_some());
+        assert!(shares.has_room() && shares.pop(at(1_000), |_| ClientTurn::Now).is_some());
     }
 
     #[test]
@@ -454,26 +486,35 @@ mod tests {
         let mut shares = Shares::new(4, Nanos::from_millis(100));
         for ms in 0..50 {
             shares.push(0, 1, ());
-            let (share, ()) = shares.pop(at(ms), |_| true).expect("there is room");
+            let (share, ()) = shares
+                .pop(at(ms), |_| ClientTurn::Now)
+                .expect("there is room");
             shares.done(share, at(ms + 1));
         }
         shares.push(0, 1, ());
         shares.push(0, 1, ());
-        let (left, ()) = shares.pop(at(50), |_| true).expect("there is room");
+        let (left, ()) = shares
+            .pop(at(50), |_| ClientTurn::Now)
+            .expect("there is room");
         shares.push(1, 1, ());
         // Client 1 begins with the served time of client 0, which is then served more.
         shares.done(left, at(60));
-        let (other, ()) = shares.pop(at(60), |_| true).expect("there is room");
+        let (other, ()) = shares
+            .pop(at(60), |_| ClientTurn::Now)
+            .expect("there is room");
         assert!(
-            shares.pop(at(60), |_| true).is_some(),
+            shares.pop(at(60), |_| ClientTurn::Now).is_some(),
             "the drive leaves this request of client 0"
         );
         shares.done(other, at(61));
         shares.push(1, 1, ());
-        assert!(shares.pop(at(900), |_| true).is_some(), "served less");
+        assert!(
+            shares.pop(at(900), |_| ClientTurn::Now).is_some(),
+            "served less"
+        );
         shares.push(0, 1, ());
         assert!(
-            shares.pop(at(900), |_| true).is_some(),
+            shares.pop(at(900), |_| ClientTurn::Now).is_some(),
             "its own request waits"
         );
     }
@@ -486,12 +527,12 @@ mod tests {
         let mut now = Time::ZERO;
         // A buffer takes 1,000 writes at once.
         for _ in 0..1_000 {
-            inside.extend(std::iter::from_fn(|| shares.pop(now, |_| true)));
+            inside.extend(std::iter::from_fn(|| shares.pop(now, |_| ClientTurn::Now)));
             now += Nanos::from_micros(10);
             let (share, _) = inside.pop_front().expect("one is inside");
             shares.done(share, now);
         }
-        inside.extend(std::iter::from_fn(|| shares.pop(now, |_| true)));
+        inside.extend(std::iter::from_fn(|| shares.pop(now, |_| ClientTurn::Now)));
         assert_eq!(inside.len(), 128);
         // Now each takes 8 ms, in order of arrival. Another client comes.
         shares.push(1, 1, 1);
@@ -504,7 +545,7 @@ mod tests {
                 break;
             }
             served += 1;
-            inside.extend(std::iter::from_fn(|| shares.pop(now, |_| true)));
+            inside.extend(std::iter::from_fn(|| shares.pop(now, |_| ClientTurn::Now)));
         }
         assert!((64..=128).contains(&served), "{served}");
     }
@@ -514,7 +555,7 @@ mod tests {
         let mut shares = Shares::new(1, Nanos::ZERO);
         for name in 0..1_000 {
             shares.push(name, 1, name);
-            let (share, who) = shares.pop(at(name), |_| true).unwrap();
+            let (share, who) = shares.pop(at(name), |_| ClientTurn::Now).unwrap();
             assert_eq!(who, name);
             shares.done(share, at(name + 1));
         }
@@ -532,7 +573,7 @@ mod tests {
         shares.take_out(&mut |number| [1, 2, 4].contains(number), &mut out);
         out.sort_unstable();
         assert_eq!((out, shares.waiting()), (vec![1, 2, 4], 5));
-        let rest: Vec<u64> = std::iter::from_fn(|| shares.pop(at(0), |_| true))
+        let rest: Vec<u64> = std::iter::from_fn(|| shares.pop(at(0), |_| ClientTurn::Now))
             .map(|(_, number)| number)
             .collect();
         for client in 0..2 {

@@ -1,6 +1,6 @@
 //! The table of live requests, by tag.
 
-use crate::{Lane, Outcome, RequestId};
+use crate::{DriveTag, Lane, Outcome, RequestId};
 use headtime_sched::{Request, Tag};
 use headtime_units::Time;
 
@@ -52,6 +52,8 @@ pub(crate) struct Slot {
     pub last: Tag,
     /// The request that contains this one, which may itself be a part. The request itself if it is no part.
     pub whole: Tag,
+    /// Time at which the engine got the request, or the first of the merged requests. The age may have begun before.
+    pub came: Time,
     pub issued: Time,
     /// Number of commands that had gone to the drive before.
     pub issue: u64,
@@ -60,6 +62,15 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
+    /// The request as the drive and the gate get it.
+    #[inline]
+    pub fn command(&self, tag: DriveTag) -> Request<DriveTag> {
+        Request {
+            arrival: self.came,
+            ..self.merged.tagged(tag)
+        }
+    }
+
     /// Returns true if the request was chosen, and has not been offered to jobs yet.
     #[inline]
     pub fn waits_for_offer(&self) -> bool {
@@ -73,6 +84,7 @@ impl Slot {
             ..self.own
         };
         (self.last, self.whole) = (self.own.tag, self.own.tag);
+        self.came = self.came.max(self.own.arrival);
         (self.joined, self.chosen_by) = (false, None);
     }
 }
@@ -106,6 +118,7 @@ impl Slots {
             next: None,
             last: tag,
             whole: tag,
+            came: request.arrival,
             issued: request.arrival,
             issue: 0,
             preflush: None,

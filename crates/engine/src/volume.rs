@@ -56,6 +56,8 @@ pub struct Part {
 struct Whole {
     id: u64,
     request: Request<()>,
+    /// [`Arrival::since`] of the parts.
+    since: Option<Time>,
     /// Parts that have not ended.
     left: u32,
     outcome: Outcome,
@@ -356,7 +358,7 @@ fn request(arrived: Time, arrival: &Arrival) -> Request<()> {
         flags: arrival.flags,
         origin: arrival.origin,
         class: arrival.class,
-        arrival: arrived,
+        arrival: arrival.since.unwrap_or(arrived),
     }
 }
 
@@ -452,6 +454,7 @@ impl Split {
         let whole = Whole {
             id,
             request,
+            since: arrival.since,
             left: 0,
             outcome: Outcome::Done,
             issued: arrived,
@@ -579,6 +582,7 @@ impl Split {
             },
             origin: request.origin,
             class: request.class,
+            since: whole.since,
         });
         self.inbox.push_back((member, event, Some(part)));
     }

@@ -55,6 +55,7 @@ fn arrival(id: u64, op: Op, extent: Extent, flags: Flags, class: Class) -> Arriv
         flags,
         origin: Origin::default(),
         class,
+        since: None,
     }
 }
 

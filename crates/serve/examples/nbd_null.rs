@@ -59,6 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         read_only: false,
         addresses: disk.addresses(),
         program: 0,
+        limits: Default::default(),
         disk: disk.clone(),
     };
     let server = Server::bind_to(network, &[listen], vec![export], Limits::default())?;

@@ -1,5 +1,6 @@
 //! Memory for the data of requests.
 
+use bytes::BytesMut;
 use crossbeam_queue::ArrayQueue;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -34,7 +35,7 @@ pub struct Pool(Arc<Kept>);
 
 struct Kept {
     /// Unused buffers, by class.
-    classes: Vec<ArrayQueue<Vec<u8>>>,
+    classes: Vec<ArrayQueue<BytesMut>>,
     /// Bytes of the unused buffers. Never less than the buffers have.
     bytes: AtomicUsize,
     max: usize,
@@ -76,12 +77,13 @@ impl Pool {
         let memory = self
             .0
             .pop(index)
-            .unwrap_or_else(|| vec![0; memory_of(class)]);
+            .unwrap_or_else(|| BytesMut::zeroed(memory_of(class)));
         let start = memory.as_ptr().align_offset(ALIGNMENT);
         Buffer {
             memory,
-            start,
-            len,
+            start: start as u16,
+            len: len as u32,
+            is_whole: true,
             home: self.clone(),
         }
     }
@@ -92,15 +94,21 @@ fn memory_of(class: u32) -> usize {
     (1 << class) + 2 * ALIGNMENT
 }
 
+/// True if a buffer with this memory is not a part of another.
+fn is_whole(memory: usize) -> bool {
+    let class = memory.saturating_sub(2 * ALIGNMENT).trailing_zeros();
+    CLASSES.contains(&class) && memory_of(class) == memory
+}
+
 impl Kept {
-    fn pop(&self, index: usize) -> Option<Vec<u8>> {
+    fn pop(&self, index: usize) -> Option<BytesMut> {
         let memory = self.classes[index].pop()?;
         self.bytes.fetch_sub(memory.len(), Ordering::Relaxed);
         Some(memory)
     }
 
-    /// Retains a buffer if there is room, otherwise frees it.
-    fn put(&self, memory: Vec<u8>) {
+    /// Retains a whole buffer if there is room, otherwise frees it.
+    fn put(&self, memory: BytesMut) {
         let len = memory.len();
         let index = ((len - 2 * ALIGNMENT).trailing_zeros() - CLASSES.start()) as usize;
         // The buffer is counted first and queued afterwards, so the queues never hold more than the count.
@@ -131,31 +139,59 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// Memory for the data of one request, aligned to [`ALIGNMENT`]. A dropped buffer returns to its pool.
+/// Memory for the data of one request, aligned to [`ALIGNMENT`]. A dropped buffer returns to its pool, unless the buffer
+/// is a part of another.
 pub struct Buffer {
-    memory: Vec<u8>,
-    start: usize,
-    len: usize,
+    memory: BytesMut,
+    start: u16,
+    len: u32,
+    /// False if the buffer is a part of another.
+    is_whole: bool,
     home: Pool,
+}
+
+impl Buffer {
+    /// Takes the first `len` bytes out, without a copy.
+    pub(crate) fn split_to(&mut self, len: usize) -> Buffer {
+        let first = Buffer {
+            memory: self.memory.split_to(self.start as usize + len),
+            start: self.start,
+            len: len as u32,
+            is_whole: false,
+            home: self.home.clone(),
+        };
+        (self.start, self.len) = (0, self.len - first.len);
+        self.is_whole = false;
+        first
+    }
+
+    /// Adds the bytes that followed these in one buffer, without a copy.
+    pub(crate) fn join(&mut self, mut next: Buffer) {
+        self.memory.unsplit(std::mem::take(&mut next.memory));
+        self.len += next.len;
+        self.is_whole = is_whole(self.memory.len());
+    }
 }
 
 impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.memory[self.start..self.start + self.len]
+        &self.memory[self.start as usize..][..self.len as usize]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.memory[self.start..self.start + self.len]
+        &mut self.memory[self.start as usize..][..self.len as usize]
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        self.home.0.put(std::mem::take(&mut self.memory));
+        if self.is_whole {
+            self.home.0.put(std::mem::take(&mut self.memory));
+        }
     }
 }
 

@@ -581,6 +581,26 @@ pub struct Export {
     pub addresses: Addresses,
     /// Number of the program whose requests come through the export; 0 if no program is known.
     pub program: u16,
+    /// Limits of all NBD clients of the export together.
+    pub limits: ExportLimits,
     /// The disk.
     pub disk: Disk,
+}
+
+/// Limits of all NBD clients of an export together. Beyond them, the server does not read the clients' sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportLimits {
+    /// Most unanswered requests, 1 or more.
+    pub requests: usize,
+    /// Most bytes of unanswered requests. A single request may have more if there is no other.
+    pub bytes: usize,
+}
+
+impl Default for ExportLimits {
+    fn default() -> ExportLimits {
+        ExportLimits {
+            requests: usize::MAX,
+            bytes: usize::MAX,
+        }
+    }
 }

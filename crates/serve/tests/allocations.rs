@@ -224,6 +224,7 @@ fn over_nbd(folder: &Folder, requests: u64) {
         read_only: false,
         addresses: disk.addresses(),
         program: 0,
+        limits: Default::default(),
         disk: disk.clone(),
     };
     let listen = [Listen::unix(path.clone())];

@@ -66,6 +66,7 @@ impl Background for Job {
             flags: Flags::NONE,
             origin: Origin::default(),
             class: Class::IDLE,
+            since: None,
         };
         if !engine.may_join(&arrival, Lane(0), join) {
             return None;

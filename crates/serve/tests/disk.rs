@@ -167,6 +167,34 @@ fn a_flush_goes_to_the_device_if_something_has_changed_since_the_last_one() {
 }
 
 #[test]
+fn gigabytes_of_zeroes_go_in_steps_and_of_discards_in_one() {
+    const SECTORS: u64 = 6 << 21;
+    let disk = Disk::start(options(Clock::start()), || {
+        Ok::<_, Infallible>(Box::new(Null::new(Sectors::new(SECTORS), 32)) as Box<_>)
+    });
+    let disk = disk.expect("starts");
+    let inbox = Inbox::new(3);
+    for (cookie, op, data) in [
+        (0, Op::Write, Data::Zeroes { may_punch: false }),
+        (1, Op::Write, Data::Zeroes { may_punch: true }),
+        (2, Op::Discard, Data::None),
+    ] {
+        let to = Arc::clone(&inbox) as Arc<_>;
+        let extent = Extent::at(0, SECTORS);
+        submit(
+            &disk,
+            common::submission(&disk, cookie, op, extent, data, to),
+        );
+        let done = inbox.wait();
+        assert_eq!((done.cookie, done.result), (cookie, Ok(())));
+    }
+    let metrics = now(disk.snapshot()).expect("runs").metrics;
+    let of = |op: Op| metrics.exports[0].requests[op as usize];
+    assert_eq!((of(Op::Write), of(Op::Discard)), (6 << 10 | 6 << 5, 1));
+    disk.stop().expect("stops");
+}
+
+#[test]
 fn every_request_comes_back_once() {
     let disk = null(options(Clock::start()), 32).expect("starts");
     let inbox = Inbox::new(64);

@@ -318,12 +318,10 @@ fn later_steps_of_a_request_that_has_begun_do_not_end() {
     let_go(&disk, &bench);
     assert_eq!(between.wait().result, Ok(()));
     assert_eq!(inbox.wait().result, Ok(()));
-    let writes = bench
-        .given()
-        .iter()
-        .filter(|(op, _)| *op == Op::Write)
-        .count();
-    assert_eq!(writes, 3, "two edges and the sectors between them");
+    let given = bench.given();
+    let writes = given.iter().filter(|(op, _)| *op == Op::Write);
+    let sectors = writes.map(|(_, at)| at.len.get()).sum::<u64>();
+    assert_eq!(sectors, 8, "two edges and the sectors between them");
     disk.stop().expect("stops");
 }
 
@@ -375,4 +373,83 @@ fn a_request_of_two_members_of_which_one_has_begun_goes_on() {
     assert_eq!(begun.data.into_buffer().map(|data| data.len()), Some(4096));
     assert_eq!(benches[0].given().len(), 2);
     disk.stop().expect("stops");
+}
+
+/// A read of this many MiB.
+fn long(disk: &Disk, cookie: u64, lba: u64, mib: u64, to: &Arc<Inbox>) -> Submission {
+    let data = Data::Buffer(disk.pool().take((mib as usize) << 20));
+    let extent = Extent::at(lba, mib << 11);
+    let to = Arc::clone(to) as Arc<_>;
+    common::submission(disk, cookie, Op::Read, extent, data, to)
+}
+
+#[test]
+fn a_later_step_is_as_old_as_its_request_to_schedulers_that_go_by_age() {
+    for text in ["noop", "deadline:fifo_batch=1:read_expire=1ms"] {
+        let mut options = options(ShareBy::None);
+        options.scheduler = (text.into(), Box::new(move || scheduler(text)));
+        let (disk, bench) = stuck(options);
+        let inbox = Inbox::new(4);
+        submit(&disk, long(&disk, 0, 50_000, 3, &inbox));
+        bench.has(1);
+        for cookie in 1..4 {
+            submit(
+                &disk,
+                of(&disk, 0, cookie, Op::Read, 10_000 * cookie, &inbox),
+            );
+        }
+        let waiting =
+            |count: usize| while now(disk.snapshot()).expect("runs").whole.waiting != count {};
+        waiting(4);
+        // All have waited for longer than `read_expire`.
+        let end = disk.now() + Nanos::from_millis(20);
+        while disk.now() < end {
+            yield_now();
+        }
+        bench.completes.store(1, Ordering::SeqCst);
+        disk.ask_jobs();
+        bench.has(2);
+        // The third step comes after the requests of 8 sectors.
+        waiting(4);
+        let_go(&disk, &bench);
+        all(&inbox, 4);
+        let given = bench.given();
+        let starts: Vec<u64> = given.iter().map(|(_, at)| at.start.get()).collect();
+        let expected = [50_000, 52_048, 54_096, 10_000, 20_000, 30_000];
+        assert_eq!(starts, expected, "{text}");
+        disk.stop().expect("stops");
+    }
+}
+
+#[test]
+fn a_long_request_that_has_not_begun_ends_and_one_that_has_begun_goes_on() {
+    for by in [ShareBy::None, ShareBy::Export] {
+        let (disk, bench) = stuck(options(by));
+        let inbox = Inbox::new(3);
+        submit(&disk, long(&disk, 0, 0, 3, &inbox));
+        bench.has(1);
+        submit(&disk, long(&disk, 1, 8192, 3, &inbox));
+        submit(&disk, long(&disk, 2, 0, 3, &inbox));
+        disk.set_queue_timeout(Some(Nanos::from_millis(1)));
+        for _ in 1..3 {
+            let done = inbox.wait();
+            assert_eq!(done.result, NOT_BEGUN, "{}", done.cookie);
+            let data = done.data.into_buffer().expect("it comes back");
+            assert_eq!(data.len(), 3 << 20);
+        }
+        let clock = Clock::start();
+        while clock.now() < Time::ZERO + Nanos::from_millis(50) {
+            std::thread::yield_now();
+        }
+        bench.completes.store(u64::MAX, Ordering::SeqCst);
+        disk.ask_jobs();
+        let done = inbox.wait();
+        assert_eq!((done.cookie, done.result), (0, Ok(())));
+        assert_eq!(
+            done.data.into_buffer().map(|data| data.len()),
+            Some(3 << 20)
+        );
+        assert_eq!(bench.given().len(), 3);
+        disk.stop().expect("stops");
+    }
 }

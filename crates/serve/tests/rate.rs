@@ -85,6 +85,31 @@ fn an_export_has_its_rate_within_five_percent_whatever_its_class_and_share() {
 }
 
 #[test]
+fn bytes_of_a_long_request_count_once() {
+    let disk = disk(20 * MIB, ShareBy::Export);
+    let mut attempts = (0..10).map(|_| {
+        let (inbox, start) = (Inbox::new(1), disk.now());
+        for number in 0..8 {
+            let extent = Extent::at(number << 13, 1 << 13);
+            let data = Data::Buffer(disk.pool().take(4 << 20));
+            let to = Arc::clone(&inbox) as Arc<_>;
+            submit(
+                &disk,
+                submission(&disk, number, Op::Write, extent, data, to),
+            );
+            assert_eq!(inbox.wait().result, Ok(()));
+        }
+        disk.now().saturating_since(start).as_secs_f64()
+    });
+    // Of 32 MiB, 2 MiB were saved up and the last request may exceed the rate.
+    let within = |time: f64| {
+        assert!(time > 1.2, "{time}");
+        time < 1.7
+    };
+    assert!(attempts.any(within));
+}
+
+#[test]
 fn another_export_does_not_wait_for_the_limited_one() {
     for class in [Class::default(), Class::REAL_TIME] {
         for by in [ShareBy::Export, ShareBy::None] {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Inbox, submission};
+use common::{Inbox, now, submission};
 use headtime_disk::profile::by_name;
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, Op, Origin, WorkConserving};
@@ -83,6 +83,34 @@ fn one_read_does_not_wait_behind_hundreds_of_another_export() {
     assert!(alone > 250, "{alone}");
 }
 
+#[test]
+fn reads_of_one_client_go_between_the_steps_of_large_requests_of_another() {
+    let disk = disk(ShareBy::Export);
+    let mut random = Random::new(7, 0, 0);
+    let rival = Inbox::new(64);
+    for at in 0..64 {
+        let extent = Extent::at(at << 16, 1 << 16);
+        let data = Data::Zeroes { may_punch: false };
+        let to = Arc::clone(&rival) as Arc<_>;
+        let write = submission(&disk, at, Op::Write, extent, data, to);
+        disk.submit(write).expect("there is room");
+    }
+    let one = Inbox::new(1);
+    for _ in 0..10 {
+        let read = read(&disk, 1, &mut random, Arc::clone(&one) as Arc<_>);
+        disk.submit(read).expect("there is room");
+        assert_eq!(one.wait().result, Ok(()));
+    }
+    // In the time of a write of 32 MiB the drive serves more than ten reads and steps of 1 MiB.
+    let mut before = 0;
+    while rival.poll().is_some() {
+        before += 1;
+    }
+    assert!(before <= 2, "{before}");
+    // The steps of one write after another.
+    assert_eq!(rival.wait().cookie, before);
+}
+
 /// Counts its completions, and says that nobody waits for them.
 #[derive(Debug, Default)]
 struct Gone {
@@ -127,4 +155,30 @@ fn requests_of_a_client_that_has_gone_are_dropped() {
     assert_eq!(done + dropped, RIVALS);
     // Only requests that the engine had already are served.
     assert!(done < 100, "{done} done");
+}
+
+#[test]
+fn a_long_request_whose_client_goes_while_it_waits_keeps_nobody_out() {
+    let disk = disk(ShareBy::Export);
+    let write = |export: u16, to: Arc<dyn Completer>| {
+        let data = Data::Zeroes { may_punch: false };
+        let write = submission(&disk, 0, Op::Write, Extent::at(0, 1 << 14), data, to);
+        let origin = Origin {
+            export,
+            ..Origin::default()
+        };
+        let write = Submission { origin, ..write };
+        disk.submit(write).expect("there is room");
+    };
+    let (one, other) = (Inbox::new(2), Arc::new(Gone::default()));
+    write(0, Arc::clone(&one) as Arc<_>);
+    // Waits for the first write.
+    write(1, Arc::clone(&other) as Arc<_>);
+    now(disk.snapshot()).expect("runs");
+    other.gone.store(true, Ordering::SeqCst);
+    write(0, Arc::clone(&one) as Arc<_>);
+    (0..2).for_each(|_| assert_eq!(one.wait().result, Ok(())));
+    disk.stop().expect("stops");
+    let [done, dropped] = [&other.done, &other.dropped].map(|of| of.load(Ordering::SeqCst));
+    assert_eq!(done + dropped, 1);
 }

@@ -661,6 +661,7 @@ impl Simulated<'_> {
             flags,
             origin,
             class,
+            since: None,
         })
     }
 }

@@ -79,6 +79,7 @@ impl Scrub {
             flags: Flags::NONE,
             origin: Origin::default(),
             class: Class::IDLE,
+            since: None,
         };
         if !engine.may_join(&arrival, lane, join) {
             return None;

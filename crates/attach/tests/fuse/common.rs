@@ -158,6 +158,7 @@ pub fn export(name: &str, number: u16, disk: &Disk) -> Export {
         read_only: false,
         addresses: disk.addresses(),
         program: 0,
+        limits: Default::default(),
         disk: disk.clone(),
     }
 }

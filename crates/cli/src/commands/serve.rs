@@ -13,7 +13,7 @@ use headtime_lab::fault::Fault;
 use headtime_linux::clock::Clock;
 use headtime_linux::shown::{PathShown as _, one_line};
 use headtime_linux::sys;
-use headtime_serve::disk::ShareBy;
+use headtime_serve::disk::{ExportLimits, ShareBy};
 use headtime_serve::file::{self, Priorities};
 use headtime_serve::listen::Inherited;
 use headtime_units::Bytes;
@@ -172,9 +172,18 @@ fn check(
                 (ShareBy::Export, weight) => format!(", share {weight}"),
             };
             let rate = (export.rate).map_or(String::new(), |rate| format!(", at most {rate}"));
+            let usual = ExportLimits::default();
+            let ExportLimits { requests, bytes } = export.limits;
+            let mut limits = String::new();
+            if requests != usual.requests {
+                let _ = write!(limits, ", at most {requests} requests in flight");
+            }
+            if bytes != usual.bytes {
+                let _ = write!(limits, ", at most {} in flight", Bytes(bytes as u64));
+            }
             let _ = writeln!(
                 text,
-                "  export {}: {class}{read_only}{range}{share}{rate}",
+                "  export {}: {class}{read_only}{range}{share}{rate}{limits}",
                 export.name
             );
         }

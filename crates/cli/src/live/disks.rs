@@ -263,6 +263,7 @@ impl Prepared {
                 read_only: export.read_only || disk.geometry().read_only,
                 addresses,
                 program: export.program,
+                limits: export.limits,
                 disk: disk.clone(),
             })
         });

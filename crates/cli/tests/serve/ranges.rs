@@ -94,7 +94,7 @@ fn a_range_that_the_disk_does_not_have_is_refused_by_check_and_start() {
 }
 
 #[test]
-fn a_share_that_cannot_be_is_refused_with_its_line() {
+fn a_share_or_a_limit_that_cannot_be_is_refused_with_its_line() {
     let directory = scratch("no-share");
     for (key, error) in [
         (
@@ -105,6 +105,11 @@ fn a_share_that_cannot_be_is_refused_with_its_line() {
             "share_by = \"user\"",
             "share_by: \"user\" is not allowed; allowed are \"export\", \"peer\", \"none\"",
         ),
+        (
+            "max_in_flight = 0",
+            "max_in_flight: 0 is out of range; allowed is 1 to 65536",
+        ),
+        ("max_bytes = \"1KiB\"", "max_bytes: allowed is 1MiB to 1TiB"),
     ] {
         let config = CONFIG.replacen("name = \"all\"", &format!("name = \"all\"\n{key}"), 1);
         fs::write(directory.join("serve.toml"), config).unwrap();
@@ -113,5 +118,19 @@ fn a_share_that_cannot_be_is_refused_with_its_line() {
         let expected = format!("error: serve.toml:17: disk[0].export[2].{error}\n");
         assert_eq!((output.status.code(), found), (Some(3), expected));
     }
+    fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn limits_of_an_export_are_shown() {
+    let directory = scratch("limits");
+    let keys = "name = \"all\"\nmax_in_flight = 64\nmax_bytes = \"16MiB\"";
+    let config = CONFIG.replacen("name = \"all\"", keys, 1);
+    fs::write(directory.join("serve.toml"), config).unwrap();
+    let output = run(&directory, &["serve", "serve.toml", "--check"]);
+    let found = String::from_utf8(output.stdout).unwrap();
+    let expected = ", at most 64 requests in flight, at most 16MiB in flight";
+    let line = found.lines().find(|line| line.contains("export all"));
+    assert!(line.is_some_and(|line| line.ends_with(expected)), "{found}");
     fs::remove_dir_all(&directory).unwrap();
 }

@@ -22,6 +22,7 @@ impl<S: Scheduler> Engine<S> {
             flags,
             origin,
             class,
+            since,
         } = *arrival;
         assert!(
             extent.is_empty() == (op == Op::Flush),
@@ -34,11 +35,13 @@ impl<S: Scheduler> Engine<S> {
             flags,
             origin,
             class,
-            arrival: now,
+            arrival: since.map_or(now, |since| since.min(now)),
         };
         self.shared.stats.arrived += 1;
         let tag = self.shared.slots.add(id, lane, request);
-        self.shared.slots[tag].merged.origin = self.shared.config.seen(origin);
+        let slot = &mut self.shared.slots[tag];
+        slot.merged.origin = self.shared.config.seen(origin);
+        slot.came = now;
         tag
     }
 

@@ -257,7 +257,7 @@ impl<S: Scheduler> Engine<S> {
                 .tracker
                 .issued(now, drive_tag.0, TrackedCommand::of(&request));
         }
-        let command = request.tagged(drive_tag);
+        let command = self.shared.slots[tag].command(drive_tag);
         self.gate.taken(now, &command, lane);
         Command::Issue(command)
     }

@@ -263,7 +263,7 @@ impl<S: Scheduler> Engine<S> {
         let mut in_drive: Vec<_> = in_drive.collect();
         in_drive.sort_by_key(|(_, slot)| slot.issue);
         for (tag, slot) in in_drive {
-            gate.taken(now, &slot.merged.tagged(tag), slot.lane);
+            gate.taken(now, &slot.command(tag), slot.lane);
         }
         self.gate = gate;
         self.account.changed();

@@ -143,6 +143,7 @@ impl<S: Scheduler> World<S> {
                     flags,
                     origin: Origin::default(),
                     class: Class::default(),
+                    since: None,
                 }));
             }
             Step::Complete(which, outcome) if !self.in_drive.is_empty() => {

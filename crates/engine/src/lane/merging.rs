@@ -43,6 +43,7 @@ impl<S: Scheduler> Queue<S> {
             stats.merged_front += 1;
             extent.start = new.extent.start;
         }
+        slots[kept].came = slots[kept].came.min(slots[tag].came);
         let merged = &mut slots[kept].merged;
         merged.extent = extent;
         // A request that was held back may be older than the request that it is merged into.
@@ -75,6 +76,7 @@ impl<S: Scheduler> Queue<S> {
         let other = of.slots[gone].merged;
         self.touching.remove(gone, other.extent);
         of.slots.append_parts(kept, gone);
+        of.slots[kept].came = of.slots[kept].came.min(of.slots[gone].came);
         let kept = &mut of.slots[kept].merged;
         kept.extent.len += other.extent.len;
         kept.extent.start = kept.extent.start.min(other.extent.start);

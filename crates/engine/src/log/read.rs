@@ -248,7 +248,13 @@ fn read_line(line: &str) -> Result<Record, String> {
     let mut fields = Fields(line.split_ascii_whitespace());
     let kind = fields.word("kind of line")?;
     let record = match kind {
-        "A" => Record::Event(fields.time()?, Event::Arrived(fields.arrival()?)),
+        "A" => {
+            let at = fields.time()?;
+            let arrival = fields.arrival()?;
+            let has_since = fields.0.clone().next().is_some();
+            let since = has_since.then(|| fields.time()).transpose()?;
+            Record::Event(at, Event::Arrived(Arrival { since, ..arrival }))
+        }
         "J" => Record::Event(
             fields.time()?,
             Event::Joined {
@@ -376,6 +382,7 @@ impl Fields<'_> {
             flags,
             origin: self.origin()?,
             class: Class(self.small("class")?),
+            since: None,
         })
     }
 

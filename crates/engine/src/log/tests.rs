@@ -124,6 +124,7 @@ fn lines_round_trip() {
                     export: 5,
                 },
                 class: Class::IDLE,
+                since: Some(Time::from_nanos(1)),
             }),
         ),
         Record::Decision(
@@ -160,6 +161,7 @@ fn lines_round_trip() {
                 flags: Flags::NONE,
                 origin: Origin::default(),
                 class: Class::BEST_EFFORT,
+                since: None,
             }),
         ),
         Record::Event(Time::from_nanos(10), Event::Offering(true)),
@@ -186,6 +188,7 @@ fn lines_round_trip() {
                     flags: Flags::NONE,
                     origin: Origin::default(),
                     class: Class::IDLE,
+                    since: None,
                 },
                 lane: Lane(1),
                 join: Join::Alone,

@@ -80,6 +80,7 @@ impl World for Scripted {
                 flags: Flags::NONE,
                 origin: Origin::default(),
                 class: Class::default(),
+                since: None,
             })
         }))
     }

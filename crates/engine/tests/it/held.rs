@@ -133,6 +133,7 @@ fn asked(id: u64, op: Op, flags: Flags, start: u64, len: u64) -> Arrival {
         flags,
         origin: Origin::default(),
         class: Class::BEST_EFFORT,
+        since: None,
     }
 }
 

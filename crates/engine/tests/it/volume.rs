@@ -111,6 +111,7 @@ impl World for Waiting {
                 ..Origin::default()
             },
             class,
+            since: None,
         })))
     }
 
@@ -347,6 +348,7 @@ impl Torn {
             flags: Flags::NONE,
             origin: Origin::default(),
             class: HIGH,
+            since: None,
         };
         self.event(member, Event::Arrived(arrival))
     }

@@ -155,6 +155,7 @@ pub(crate) fn arrival(id: u64, op: Op, start: u64, len: u64, process: u32) -> Ar
             ..Default::default()
         },
         class: Default::default(),
+        since: None,
     }
 }
 

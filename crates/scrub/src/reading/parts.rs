@@ -135,6 +135,7 @@ impl<P: Passing> Reading<P> {
             flags: Flags::NONE,
             origin: Origin::default(),
             class,
+            since: None,
         };
         let lane = before.unwrap_or_else(|| engine.lane_of(arrival.origin, arrival.class));
         if !engine.may_join(&arrival, lane, join) {

@@ -10,7 +10,7 @@ use crate::request::{Completion, Failure, Kind, Submission};
 use crossbeam_queue::ArrayQueue;
 use headtime_engine::{self as engine, Config, Gate, GateSpec, Lane, Member};
 use headtime_linux::clock::Clock;
-use headtime_units::{Nanos, Rate, Sectors};
+use headtime_units::{Lba, Nanos, Rate, Sectors};
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -95,6 +95,14 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    /// Place of a flush of all members: in a volume of several, behind the last sector.
+    pub fn flush_at(&self) -> Lba {
+        match self.members.len() {
+            1 => Lba::ZERO,
+            _ => Lba::ZERO + self.geometry.capacity,
+        }
+    }
+
     /// Marks the disk as stopped, drops the orders and answers the requests in the queue. Called when the thread ends.
     pub fn close(&self) {
         self.stopped.store(true, Ordering::SeqCst);

@@ -20,7 +20,7 @@ use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
 use headtime_engine::{Broken, Core};
 use headtime_linux::clock::timespec;
 use headtime_sched::{Class, Flags, Op, Origin, WaitStats};
-use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use live::{LAST_FLUSH, Live};
 use rustix::event::{PollFd, PollFlags};
 use std::io;
@@ -200,15 +200,10 @@ impl Thread {
             live.last_flush = Some(Err(failure));
             return;
         }
-        // A place behind the last sector concerns all members.
-        let start = match live.shared.members.len() {
-            1 => Lba::ZERO,
-            _ => Lba::ZERO + live.shared.geometry.capacity,
-        };
         live.next = Some(Submission {
             cookie: LAST_FLUSH,
             op: Op::Flush,
-            extent: Extent::new(start, Sectors::ZERO),
+            extent: Extent::new(live.shared.flush_at(), Sectors::ZERO),
             cut: Cut::NONE,
             flags: Flags::NONE,
             origin: Origin::default(),

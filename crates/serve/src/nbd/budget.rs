@@ -1,10 +1,12 @@
-//! Bytes of data that all connections of a server may have in flight.
+//! Requests and bytes of data that connections may have in flight.
 //!
-//! A connection takes the bytes of a request before the data are read, and gives them back with the reply. If there is no
+//! An export has a budget of requests and one of bytes, and all exports have one of bytes. A connection takes from all
+//! three before the data of a request are read, and gives back with the reply. If there is no
 //! room, then the request stays in the socket and the connection waits for its turn. Turns come in order of waiting, one
 //! request each: small requests never keep a large request out. A connection takes all bytes of a request at once, so
 //! that each turn comes.
 
+use crate::disk::ExportLimits;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +18,74 @@ pub(super) trait Waiter: fmt::Debug + Send + Sync {
     fn call(&self);
 }
 
-/// The bytes in flight, and the connections that wait for room.
+/// Largest request that an export without bytes in flight is served beyond the bytes of all exports. So the requests of
+/// one export do not keep small requests of another export out.
+const BEYOND_MAX: usize = 1 << 20;
+
+/// The budgets of an export's requests, in the order in which a connection takes from them: requests of the export, bytes
+/// of the export, bytes of all exports. All connections take in this order. So a connection that waits for a budget may
+/// hold amounts of the earlier budgets.
+#[derive(Clone, Debug)]
+pub(super) struct Budgets([Arc<Budget>; 3]);
+
+/// Amounts of a request, and the number of budgets that they were taken from.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taking {
+    bytes: usize,
+    from: usize,
+}
+
+impl Budgets {
+    pub(super) fn new(limits: ExportLimits, all: &Arc<Budget>) -> Budgets {
+        let of_export = |max| Arc::new(Budget::new(max));
+        let ExportLimits { requests, bytes } = limits;
+        Budgets([of_export(requests), of_export(bytes), Arc::clone(all)])
+    }
+
+    /// Takes a request with its bytes. Returns false if there is no room, and calls the waiter when its turn comes. The
+    /// waiter then continues with the same `taking`.
+    pub(super) fn take(
+        &self,
+        taking: &mut Taking,
+        bytes: usize,
+        waiter: &Arc<impl Waiter + 'static>,
+    ) -> bool {
+        taking.bytes = bytes;
+        let [_, of_export, all] = &self.0;
+        while let Some(budget) = self.0.get(taking.from) {
+            let amount = if taking.from == 0 { 1 } else { bytes };
+            let is_last = taking.from == 2;
+            if is_last && bytes <= BEYOND_MAX && of_export.held.load(Ordering::SeqCst) == bytes {
+                all.leave(waiter);
+                all.held.fetch_add(bytes, Ordering::SeqCst);
+            } else if !budget.take(amount, waiter) {
+                return false;
+            }
+            taking.from += 1;
+        }
+        *taking = Taking::default();
+        true
+    }
+
+    /// Gives requests and bytes back.
+    pub(super) fn give_back(&self, requests: usize, bytes: usize) {
+        for (budget, amount) in self.0.iter().zip([requests, bytes, bytes]) {
+            budget.give_back(amount);
+        }
+    }
+
+    /// Removes a connection that ends, and gives back the amounts that it has taken for its next request.
+    pub(super) fn leave(&self, taking: Taking, waiter: &Arc<impl Waiter + 'static>) {
+        for (place, budget) in self.0.iter().enumerate() {
+            budget.leave(waiter);
+            if place < taking.from {
+                budget.give_back(if place == 0 { 1 } else { taking.bytes });
+            }
+        }
+    }
+}
+
+/// The amount in flight, and the connections that wait for room.
 #[derive(Debug)]
 pub(super) struct Budget {
     max: usize,
@@ -72,7 +141,7 @@ impl Budget {
     }
 
     fn add(&self, bytes: usize) -> bool {
-        let fits = |held| (held == 0 || held + bytes <= self.max).then_some(held + bytes);
+        let fits = |held: usize| (held == 0 || held + bytes <= self.max).then_some(held + bytes);
         let order = Ordering::SeqCst;
         self.held.fetch_update(order, order, fits).is_ok()
     }

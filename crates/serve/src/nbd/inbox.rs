@@ -1,12 +1,12 @@
 //! Queue of completions of a connection.
 
-use super::budget::{Budget, Waiter};
+use super::budget::{Budgets, Waiter};
 use crate::request::{Completer, Completion};
 use crossbeam_queue::ArrayQueue;
 use headtime_units::Time;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 /// Completions of one connection, and the means to wake the connection's task.
@@ -27,21 +27,21 @@ pub(super) struct Inbox {
     gone: AtomicBool,
     /// Time since which the connection waits and has no unanswered request, in nanoseconds; 0 if it does not.
     idle_since: AtomicU64,
-    /// Bytes to give back when the inbox is dropped. The disk retains the inbox as long as it has requests of the connection.
+    /// Requests and bytes to give back when the inbox is dropped. The disk retains the inbox as long as it has requests of the connection.
     left: Mutex<Option<Left>>,
 }
 
-/// Bytes that the unfinished requests of an ended connection still take.
+/// Unfinished requests of an ended connection, and their bytes.
 #[derive(Debug)]
 struct Left {
+    requests: usize,
     bytes: usize,
-    /// Bytes of all connections.
-    budget: Arc<Budget>,
+    budgets: Budgets,
 }
 
 impl Drop for Left {
     fn drop(&mut self) {
-        self.budget.give_back(self.bytes);
+        self.budgets.give_back(self.requests, self.bytes);
     }
 }
 
@@ -61,12 +61,16 @@ impl Inbox {
         }
     }
 
-    /// Notes that the connection has ended. The connection's bytes stay taken until the disk is done with the last request. A client that
+    /// Notes that the connection has ended. The connection's requests and bytes stay taken until the disk is done with the last request. A client that
     /// connects again and again thus gets no more memory.
-    pub(super) fn leave(&self, bytes: usize, budget: &Arc<Budget>) {
+    pub(super) fn leave(&self, requests: usize, bytes: usize, budgets: &Budgets) {
         self.gone.store(true, Ordering::Relaxed);
-        let budget = Arc::clone(budget);
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Left { bytes, budget });
+        let left = Left {
+            requests,
+            bytes,
+            budgets: budgets.clone(),
+        };
+        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(left);
     }
 
     /// Notes that the connection waits from now on and has no unanswered request.
@@ -164,7 +168,10 @@ impl fmt::Debug for Inbox {
 
 #[cfg(test)]
 mod tests {
+    use super::super::budget::{Budget, Taking};
     use super::*;
+    use crate::disk::ExportLimits;
+    use std::sync::Arc;
 
     #[test]
     fn a_completion_too_many_is_noted_and_does_not_panic() {
@@ -184,14 +191,27 @@ mod tests {
 
     #[test]
     fn what_a_connection_leaves_is_let_go_with_its_last_request() {
-        let budget = Arc::new(Budget::new(10));
+        let all = Arc::new(Budget::new(10));
+        let limits = ExportLimits {
+            requests: 1,
+            ..ExportLimits::default()
+        };
+        let [budgets, others] = [limits; 2].map(|limits| Budgets::new(limits, &all));
         let (inbox, other) = (Arc::new(Inbox::new(1)), Arc::new(Inbox::new(1)));
-        assert!(budget.take(10, &inbox));
+        let take =
+            |budgets: &Budgets, inbox: &Arc<Inbox>| budgets.take(&mut Taking::default(), 10, inbox);
+        assert!(take(&budgets, &inbox));
         let request: Arc<dyn Completer> = Arc::clone(&inbox) as Arc<_>;
-        inbox.leave(10, &budget);
+        inbox.leave(1, 10, &budgets);
         drop(inbox);
-        assert!(!budget.take(1, &other));
+        assert!(!all.take(1, &other));
+        assert!(!take(&budgets, &other));
         drop(request);
-        assert!(budget.take(1, &other));
+        assert!(all.take(1, &other));
+        all.give_back(1);
+        assert!(take(&budgets, &other));
+        // Another export has a small request beyond the bytes of all.
+        assert!(take(&others, &other));
+        assert!(!take(&others, &other));
     }
 }

@@ -1,13 +1,13 @@
 //! Server that accepts clients, with the state that all connections share.
 
-use super::budget::Budget;
+use super::budget::{Budget, Budgets};
 use super::channel::Channel;
 use super::handshake::Offer;
 use super::inbox::Inbox;
 use super::negotiation::negotiate;
 use super::session::{Session, SessionError, Share, Terms};
 use super::tls::Tls;
-use crate::disk::Export;
+use crate::disk::{Export, ExportLimits};
 use crate::listen::{self, ACCEPT_AGAIN, Bound, Listen, Stream};
 use crate::request::Completer as _;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ pub struct Limits {
     /// Most bytes of one connection's unanswered requests; a single request may have more. 64 MiB by default.
     pub bytes: usize,
     /// Most bytes of all connections together. Beyond them, the server does not read the sockets. A single request may have more if there
-    /// is no other. 256 MiB by default.
+    /// is no other, and so may a request of 1 MiB of an export that has no other. 256 MiB by default.
     pub max_bytes: usize,
     /// Longest time of a handshake. 10 s by default.
     pub handshake: Duration,
@@ -138,11 +138,8 @@ struct Common {
     limits: Limits,
     tls: Option<Tls>,
     counts: Arc<Counts>,
-    /// Bytes of unanswered requests.
-    budget: Arc<Budget>,
-    /// Budget of each export with a rate. The common budget would be full of requests that wait for
-    /// their rate.
-    limited: Vec<Option<Arc<Budget>>>,
+    /// Unanswered requests and their bytes, by export.
+    budgets: Vec<Budgets>,
     /// Inboxes of the connections by kind of socket, for the order to end.
     inboxes: Mutex<Vec<(SocketKind, Weak<Inbox>)>>,
 }
@@ -199,12 +196,21 @@ impl Server {
             .map(Listen::bind)
             .collect::<Result<_, listen::BindError>>()?;
         let offers = exports.iter().map(Offer::from).collect();
-        let limited = exports.iter().map(|export| {
-            let second = export.disk.rate_of(export.number)?.0 as usize;
-            let bytes = second.max(1 << 20).min(limits.max_bytes);
-            Some(Arc::new(Budget::new(bytes)))
+        let common = Arc::new(Budget::new(limits.max_bytes));
+        let budgets = exports.iter().map(|export| {
+            let Some(rate) = export.disk.rate_of(export.number) else {
+                return Budgets::new(export.limits, &common);
+            };
+            // The common budget would be full of requests that wait for their rate.
+            let second = (rate.0 as usize).max(1 << 20).min(limits.max_bytes);
+            let bytes = export.limits.bytes.min(second);
+            let limits = ExportLimits {
+                bytes,
+                ..export.limits
+            };
+            Budgets::new(limits, &Arc::new(Budget::new(second)))
         });
-        let limited = limited.collect();
+        let budgets = budgets.collect();
         Ok(Server {
             bound,
             common: Arc::new(Common {
@@ -217,8 +223,7 @@ impl Server {
                 },
                 tls: network.tls,
                 counts: Arc::default(),
-                budget: Arc::new(Budget::new(limits.max_bytes)),
-                limited,
+                budgets,
                 inboxes: Mutex::default(),
             }),
         })
@@ -369,7 +374,7 @@ impl Common {
             share: Share {
                 requests: self.limits.requests,
                 bytes: self.limits.bytes,
-                budget: Arc::clone(self.limited[choice.export].as_ref().unwrap_or(&self.budget)),
+                budgets: self.budgets[choice.export].clone(),
                 stalled: self.limits.stalled,
             },
             inbox,

@@ -9,7 +9,7 @@
 mod disk;
 mod replies;
 
-use super::budget::Budget;
+use super::budget::{Budgets, Taking};
 use super::channel::Channel;
 use super::check::{Action, Durable, check};
 use super::handshake::{Choice, HandshakeError, Offer};
@@ -38,8 +38,8 @@ pub(super) struct Share {
     pub(super) requests: usize,
     /// Most bytes of the requests' data; one request alone may have more.
     pub(super) bytes: usize,
-    /// Bytes of all connections.
-    pub(super) budget: Arc<Budget>,
+    /// Requests and bytes of the export, and bytes of all exports.
+    pub(super) budgets: Budgets,
     /// Longest time without progress of a client that has to do something.
     pub(super) stalled: Duration,
 }
@@ -180,6 +180,8 @@ pub(super) struct Session {
     /// Number of requests whose replies are not written, and the bytes of their data.
     unanswered: usize,
     bytes: usize,
+    /// Amounts that were taken for a request that waits for more.
+    taking: Taking,
     /// Future that waits for room in the disk's full queue.
     room: Option<Room>,
     /// Requests behind the request that waits for room.
@@ -216,6 +218,7 @@ impl Session {
             free: Vec::new(),
             unanswered: 0,
             bytes: 0,
+            taking: Taking::default(),
             room: None,
             backlog: VecDeque::new(),
             queries: VecDeque::new(),
@@ -414,11 +417,12 @@ impl Session {
         }
     }
 
-    /// Takes bytes from the connection's share and from the common budget, or from neither.
+    /// Takes a request with its bytes from the connection's share and from the budgets. Returns false if there is no
+    /// room.
     fn hold(&mut self, bytes: usize) -> bool {
         let Terms { share, inbox, .. } = &self.terms;
         let fits = self.bytes == 0 || self.bytes + bytes <= share.bytes;
-        let holds = fits && share.budget.take(bytes, inbox);
+        let holds = fits && share.budgets.take(&mut self.taking, bytes, inbox);
         if holds {
             self.bytes += bytes;
         }
@@ -427,7 +431,7 @@ impl Session {
 
     fn let_go(&mut self, bytes: usize) {
         self.bytes -= bytes;
-        self.terms.share.budget.give_back(bytes);
+        self.terms.share.budgets.give_back(0, bytes);
     }
 
     /// Begins the request whose header is next. Returns false if there is no room for the request.
@@ -438,7 +442,8 @@ impl Session {
             _ => 0,
         };
         let full = self.unanswered >= self.terms.share.requests || self.room.is_some();
-        if full || !self.hold(bytes) {
+        let ends = matches!(action, Action::Disconnect | Action::Drop(_));
+        if full || !ends && !self.hold(bytes) {
             return Ok(false);
         }
         self.start += REQUEST_BYTES;
@@ -541,8 +546,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let Terms { share, inbox, .. } = &self.terms;
-        share.budget.leave(inbox);
-        inbox.leave(self.bytes, &share.budget);
+        share.budgets.leave(self.taking, inbox);
+        inbox.leave(self.unanswered, self.bytes, &share.budgets);
     }
 }
 

@@ -279,6 +279,7 @@ fn serving(name: &str, direct: bool, bytes: u64, test: impl FnOnce(Client, &std:
         read_only: false,
         addresses: disk.addresses(),
         program: 0,
+        limits: Default::default(),
         disk: disk.clone(),
     };
     let socket = folder.join("socket");
@@ -357,4 +358,104 @@ fn a_request_has_up_to_64_mib_wherever_it_begins() {
         ];
         assert_eq!(client.ask(command, 0, 1, most + 1, &data).error, EINVAL);
     }
+}
+
+/// Bytes of the longest step.
+const STEP: u64 = 1 << 20;
+
+#[test]
+fn long_requests_go_in_steps_of_1_mib_and_change_the_bytes_of_one_request() {
+    let fixture = Fixture::new(Setup::default());
+    let mut client = Client::connect(&fixture.path(), "disk");
+    let len = 3 * STEP + 700;
+    for (command, offset) in [
+        (command::WRITE, 4096),
+        (command::WRITE, 1001),
+        (command::WRITE_ZEROES, 3),
+    ] {
+        let all = (len + 8192) as u32;
+        let mut expected = vec![7; all as usize];
+        client.pwrite(0, &expected);
+        let data: Vec<u8> = match command {
+            command::WRITE => (0..len).map(|at| (at / 511) as u8).collect(),
+            _ => vec![0; len as usize],
+        };
+        expected[offset as usize..][..data.len()].copy_from_slice(&data);
+        fixture.memory.seen();
+        let sent = if command == command::WRITE {
+            &data[..]
+        } else {
+            b""
+        };
+        let reply = client.ask(command, flag::FUA, offset, len as u32, sent);
+        assert_eq!(reply.error, 0);
+        let seen = fixture.memory.seen();
+        let writes: Vec<_> = seen.iter().filter(|seen| seen.op == Op::Write).collect();
+        let longest = writes.iter().map(|seen| seen.extent.len.bytes(512)).max();
+        assert_eq!(longest, Some(STEP));
+        // A flush of all steps makes them durable.
+        assert!(writes.iter().all(|seen| !seen.flags.has(Flags::FUA)));
+        assert_eq!(seen.last().map(|seen| seen.op), Some(Op::Flush));
+        assert_eq!(seen.iter().filter(|seen| seen.op == Op::Flush).count(), 1);
+        assert_eq!(client.pread(0, all), expected);
+        let seen = fixture.memory.seen();
+        assert!(
+            seen.len() as u64 > 3 && seen.iter().all(|seen| seen.extent.len.bytes(512) <= STEP)
+        );
+        // Steps may end in any order.
+        fixture.memory.hold();
+        fixture.memory.inside().reverse = true;
+        client.request(command::READ, 0, 0, all, b"");
+        fixture.memory.wait_for(2);
+        fixture.memory.release();
+        assert_eq!(client.reply(all as usize).data, expected);
+        fixture.memory.inside().reverse = false;
+    }
+}
+
+#[test]
+fn a_long_write_is_answered_after_its_last_step_and_goes_before_a_read_of_its_bytes() {
+    let fixture = Fixture::new(Setup {
+        depth: 1,
+        ..Setup::default()
+    });
+    let mut client = Client::connect(&fixture.path(), "disk");
+    let mut other = Client::connect(&fixture.path(), "disk");
+    fixture.memory.hold();
+    client.request(command::WRITE, 0, 0, 4 * STEP as u32, &vec![1; 4 << 20]);
+    fixture.memory.wait_for(1);
+    other.request(command::READ, 0, 40 << 20, 4096, b"");
+    // Within the sectors of the write: waits for the whole write.
+    other.request(command::READ, 0, 3 << 20, 4096, b"");
+    let bad = other.ask(command::READ, 0, 1 << 40, 4096, b"");
+    assert_eq!(bad.error, EINVAL);
+    fixture.memory.release();
+    assert_eq!(other.reply(4096).data, vec![0; 4096]);
+    assert_eq!(other.reply(4096).data, vec![1; 4096]);
+    assert_eq!(client.reply(0).error, 0);
+    let mut order: Vec<u64> = (fixture.memory.seen().iter())
+        .map(|seen| seen.extent.start.get() * 512 / STEP)
+        .collect();
+    order.retain(|at| *at != 40);
+    assert_eq!(order, [0, 1, 2, 3, 3]);
+}
+
+#[test]
+fn an_error_of_one_step_fails_the_whole_request_and_ends_it() {
+    let fixture = Fixture::new(Setup::default());
+    let mut client = Client::connect_structured(&fixture.path(), "disk");
+    let bad = 2 * STEP / 512 + 5;
+    fixture.memory.inside().bad = Some((Lba::new(bad), Kind::Medium));
+    // One of the five steps behind the error may have begun.
+    let len = 8 * STEP as u32;
+    let read = client.ask(command::READ, 0, 0, len, b"");
+    assert_eq!((read.error, read.at), (EIO, Some(bad * 512)));
+    assert!(fixture.memory.seen().len() <= 4);
+    let reply = client.ask(command::WRITE, 0, 0, len, &vec![1; 8 << 20]);
+    assert_eq!(reply.error, EIO);
+    assert!(fixture.disk.has_failed());
+    assert!(fixture.memory.seen().len() <= 4);
+    fixture.memory.inside().bad = None;
+    let read = client.pread(0, len);
+    assert_eq!(read[4 << 20..], vec![0; 4 << 20], "no step has followed");
 }

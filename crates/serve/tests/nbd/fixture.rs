@@ -5,7 +5,7 @@ pub use headtime_testkit::Folder;
 use crate::device::{Memory, MemoryDevice, wait_until};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, WorkConserving};
-use headtime_serve::disk::{Disk, Export, Options};
+use headtime_serve::disk::{Disk, Export, ExportLimits, Options};
 use headtime_serve::nbd::{Counts, Limits, Listen, Network, Server};
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -17,6 +17,8 @@ use tokio::sync::oneshot;
 pub struct Setup {
     pub sectors: usize,
     pub limits: Limits,
+    /// Limits of each export.
+    pub export: ExportLimits,
     /// Length of the disk's queue.
     pub queue: usize,
     pub depth: u32,
@@ -31,6 +33,7 @@ impl Default for Setup {
         Setup {
             sectors: 1 << 17,
             limits: Limits::default(),
+            export: ExportLimits::default(),
             queue: 1024,
             depth: 32,
             part: None,
@@ -86,6 +89,7 @@ impl Fixture {
                 _ => disk.addresses(),
             },
             program: number,
+            limits: setup.export,
             disk: disk.clone(),
         };
         let exports = vec![

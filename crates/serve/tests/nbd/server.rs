@@ -422,6 +422,7 @@ fn export_names_that_are_not_clear_are_refused() {
         read_only: false,
         addresses: fixture.disk.addresses(),
         program: 0,
+        limits: Default::default(),
         disk: fixture.disk.clone(),
     };
     let bind = |names: &[&str]| {

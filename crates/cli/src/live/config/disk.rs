@@ -1,10 +1,11 @@
 //! The section of a disk.
 
+use super::listen::max_bytes;
 use super::sections::{Backend, DiskConfig, Emulated, ExportConfig, ExportRange};
 use super::seen::{Seen, in_use_once, once};
 use headtime_config::{Error, OneOrList, Placed, parse, whole};
 use headtime_sched::{Class, Spec};
-use headtime_serve::disk::{ExportShare, ShareBy};
+use headtime_serve::disk::{ExportLimits, ExportShare, ShareBy};
 use headtime_stack::{Stack, Timeout};
 use headtime_units::{Bytes, Nanos, Rate};
 use serde::Deserialize;
@@ -73,6 +74,10 @@ pub(super) struct ExportKeys {
     share_by: ShareBy,
     #[serde(default, deserialize_with = "rate")]
     rate: Option<Rate>,
+    #[serde(default, deserialize_with = "whole::<_, Option<u32>, 1, 65_536>")]
+    max_in_flight: Option<u32>,
+    #[serde(default, deserialize_with = "max_bytes")]
+    max_bytes: Option<Bytes>,
 }
 
 fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Rate>, D::Error> {
@@ -216,6 +221,7 @@ pub(super) fn exports<T>(
                     by: ShareBy::default(),
                 },
                 rate: None,
+                limits: ExportLimits::default(),
             }])
         }
     }
@@ -339,6 +345,7 @@ fn export(
     if disk_read_only && !read_only {
         return Err(keys.error_at("read_only", "is false, but the disk is read-only"));
     }
+    let usual = ExportLimits::default();
     Ok(ExportConfig {
         name: name.clone(),
         class: keys.class,
@@ -350,6 +357,12 @@ fn export(
             by: keys.share_by,
         },
         rate: keys.rate,
+        limits: ExportLimits {
+            requests: keys
+                .max_in_flight
+                .map_or(usual.requests, |max| max as usize),
+            bytes: keys.max_bytes.map_or(usual.bytes, |max| max.0 as usize),
+        },
     })
 }
 

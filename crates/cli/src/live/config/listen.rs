@@ -67,7 +67,7 @@ fn metrics<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::
     parse(from, expected, |text| loopback(text, 9104)).map(Some)
 }
 
-fn max_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
+pub(super) fn max_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Bytes>, D::Error> {
     match Bytes::deserialize(from)? {
         max if (1 << 20..=1 << 40).contains(&max.0) => Ok(Some(max)),
         _ => Err(serde::de::Error::custom("allowed is 1MiB to 1TiB")),

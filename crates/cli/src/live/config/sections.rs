@@ -6,7 +6,7 @@ use headtime_lab::fault::Fault;
 use headtime_linux::shown::PathShown as _;
 use headtime_qos::Goal;
 use headtime_sched::Class;
-use headtime_serve::disk::{Addresses, ExportShare};
+use headtime_serve::disk::{Addresses, ExportLimits, ExportShare};
 use headtime_serve::nbd::tls::TlsFiles;
 use headtime_stack::{ArraySpec, Simulated, Stack, entries};
 use headtime_units::{Bytes, Nanos, ParseUnitError, Rate, serde_as_text};
@@ -178,6 +178,8 @@ pub struct ExportConfig {
     pub share: ExportShare,
     /// Limit on the data that are read and written in a second.
     pub rate: Option<Rate>,
+    /// Limits on what its clients have in flight.
+    pub limits: ExportLimits,
 }
 
 /// A program that shares disks with others.

@@ -123,6 +123,7 @@ impl Rig {
             flags: Flags::NONE,
             origin: Origin::default(),
             class,
+            since: None,
         }))
     }
 

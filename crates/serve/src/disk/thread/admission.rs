@@ -1,9 +1,10 @@
 //! Requests that wait for their client's turn, or for the rate of their export, before they go to the engine.
 
 use super::super::options::{ExportShare, ShareBy};
+use super::steps::Steps;
 use crate::request::{Data, Submission};
 use headtime_engine::limit::Limit;
-use headtime_engine::shares::{ShareOf, Shares, take_out};
+use headtime_engine::shares::{ClientTurn, ShareOf, Shares, take_out};
 use headtime_sched::Class;
 use headtime_units::{Nanos, Rate, Time};
 use std::collections::VecDeque;
@@ -18,8 +19,8 @@ pub(super) struct Admission {
     /// Limits of the exports, by number. Exports beyond the end have none.
     limits: Vec<Option<Limit>>,
     shares: Shares<Submission>,
-    /// Requests that do not wait: of class `real-time`, or of exports without shares.
-    passing: VecDeque<Submission>,
+    /// Requests that do not wait for a turn, by number of the export: of class `real-time`, or of exports without shares.
+    passing: Vec<VecDeque<Submission>>,
 }
 
 impl Admission {
@@ -31,19 +32,17 @@ impl Admission {
             exports: exports.to_vec(),
             limits: rates.iter().map(|rate| rate.map(Limit::new)).collect(),
             shares: Shares::new(depth, WAIT),
-            passing: VecDeque::new(),
+            passing: Vec::new(),
         }
     }
 
     /// True if a request may go to the engine.
-    pub fn has_next(&self, now: impl FnOnce() -> Time) -> bool {
-        let shared = self.shares.waiting() > 0 && self.shares.has_room();
-        if self.limits.is_empty() {
-            return !self.passing.is_empty() || shared;
-        }
-        let (now, shared) = (now(), shared.then(|| self.shares.first()));
-        let mut first = self.passing.iter().chain(shared.into_iter().flatten());
-        first.any(|waiting| may_go(&self.limits, waiting, now))
+    pub fn has_next(&self, steps: &Steps, now: impl FnOnce() -> Time) -> bool {
+        let limits = &self.limits[..];
+        let now = if limits.is_empty() { Time::ZERO } else { now() };
+        let mut first = self.passing.iter().filter_map(VecDeque::front);
+        first.any(|first| turn(steps, limits, first, now) == ClientTurn::Now)
+            || (self.shares).has_next(|first| shared_turn(steps, limits, first, now))
     }
 
     /// Next time after `now` at which an export has its rate.
@@ -57,10 +56,18 @@ impl Admission {
         self.limits.clear();
     }
 
-    /// Adds a request.
-    pub fn push(&mut self, submission: Submission) {
-        let export = submission.origin.export;
-        let share = self.exports.get(usize::from(export));
+    /// Adds a request. A step goes before requests of its client that have not begun.
+    pub fn push(&mut self, submission: Submission, steps: &Steps) {
+        let is_step = steps.is_step(&submission.to);
+        let place = |queue: &VecDeque<Submission>| match is_step {
+            true => queue
+                .iter()
+                .take_while(|first| steps.is_step(&first.to))
+                .count(),
+            false => queue.len(),
+        };
+        let export = usize::from(submission.origin.export);
+        let share = self.exports.get(export);
         let share = share.filter(|_| submission.class != Class::REAL_TIME);
         let client = share.and_then(|share| match share.by {
             ShareBy::None => None,
@@ -69,28 +76,39 @@ impl Admission {
         });
         match client {
             Some((peer, weight)) => {
-                let client = u64::from(export) << 32 | u64::from(peer);
-                self.shares.push(client, weight, submission);
+                let client = (export as u64) << 32 | u64::from(peer);
+                self.shares.push_at(client, weight, submission, place);
             }
-            None => self.passing.push_back(submission),
+            None => {
+                if self.passing.len() <= export {
+                    self.passing.resize_with(export + 1, VecDeque::new);
+                }
+                let queue = &mut self.passing[export];
+                queue.insert(place(queue), submission);
+            }
         }
     }
 
     /// Takes the next request for the engine, with the share that the request counts for.
-    pub fn pop(&mut self, now: Time) -> Option<(Submission, Option<ShareOf>)> {
-        let limits = &self.limits;
-        let may_go = |waiting: &Submission| may_go(limits, waiting, now);
-        let passing = self.passing.iter().position(may_go);
-        let (share, submission) = match passing.and_then(|place| self.passing.remove(place)) {
+    pub fn pop(&mut self, now: Time, steps: &Steps) -> Option<(Submission, Option<ShareOf>)> {
+        let limits = &self.limits[..];
+        let first = self.passing.iter_mut().filter(|queue| {
+            let first = queue.front();
+            first.is_some_and(|first| turn(steps, limits, first, now) == ClientTurn::Now)
+        });
+        let oldest = first.min_by_key(|queue| queue.front().map(|first| first.arrived));
+        let (share, submission) = match oldest.and_then(VecDeque::pop_front) {
             Some(submission) => (None, submission),
             None => {
-                let (share, submission) = self.shares.pop(now, may_go)?;
+                let turn = |first: &Submission| shared_turn(steps, limits, first, now);
+                let (share, submission) = self.shares.pop(now, turn)?;
                 (Some(share), submission)
             }
         };
-        // Nobody gets the data of a client that has gone.
+        // The bytes of a request count before its first step. Nobody gets the data of a client that has gone.
         if let Data::Buffer(buffer) = &submission.data
             && let Some(Some(limit)) = self.limits.get_mut(usize::from(submission.origin.export))
+            && !steps.is_step(&submission.to)
             && !submission.to.is_gone()
         {
             limit.take(buffer.len() as u64, now);
@@ -114,20 +132,40 @@ impl Admission {
         is_over: &mut impl FnMut(&Submission) -> bool,
         out: &mut Vec<Submission>,
     ) {
-        take_out(&mut self.passing, is_over, out);
+        for queue in &mut self.passing {
+            take_out(queue, is_over, out);
+        }
         self.shares.take_out(is_over, out);
     }
 
     /// Takes all waiting requests out.
     pub fn drain(&mut self) -> impl Iterator<Item = Submission> {
-        self.passing.drain(..).chain(self.shares.drain())
+        let passing = std::mem::take(&mut self.passing).into_iter().flatten();
+        passing.chain(self.shares.drain())
     }
 }
 
-/// True if the export of a request has its rate. A request of a client that has gone is dropped at once.
-fn may_go(limits: &[Option<Limit>], request: &Submission, now: Time) -> bool {
+/// ClientTurn of the first request of an export. A request of a client that has gone is dropped at once.
+fn turn(steps: &Steps, limits: &[Option<Limit>], request: &Submission, now: Time) -> ClientTurn {
+    if steps.is_step(&request.to) {
+        return ClientTurn::Now;
+    }
     match limits.get(usize::from(request.origin.export)) {
-        Some(Some(limit)) => limit.opens() <= now || request.to.is_gone(),
-        _ => true,
+        _ if !steps.has_room() => ClientTurn::Later,
+        Some(Some(limit)) if limit.opens() > now && !request.to.is_gone() => ClientTurn::Limited,
+        _ => ClientTurn::Now,
+    }
+}
+
+/// ClientTurn of the first request of a client with a share.
+fn shared_turn(
+    steps: &Steps,
+    limits: &[Option<Limit>],
+    request: &Submission,
+    now: Time,
+) -> ClientTurn {
+    match turn(steps, limits, request, now) {
+        ClientTurn::Now if !steps.may_begin(request) => ClientTurn::Later,
+        turn => turn,
     }
 }

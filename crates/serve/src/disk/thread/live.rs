@@ -192,7 +192,12 @@ impl Live {
         unfinished_max: usize,
         feed: Option<Feed>,
     ) -> Live {
-        let steps = Steps::new(shared.geometry.sector_bytes, shared.pool.clone());
+        let steps = Steps::new(
+            shared.geometry.sector_bytes,
+            shared.discards_to_zeroes,
+            shared.flush_at(),
+            shared.pool.clone(),
+        );
         let depth = shared.config.depth * stations.len() as u32;
         let waits = !shared.shares.is_empty() || !shared.rates.is_empty();
         let admission = || Box::new(Admission::new(&shared.shares, &shared.rates, depth));

@@ -1,4 +1,4 @@
-//! Requests that take several steps: writes and discards of parts of sectors, and zeroes longer than a command.
+//! Requests that take several steps: writes and discards of parts of sectors, and requests longer than a command.
 //!
 //! A write of part of a sector reads the sector, changes the read bytes and writes the sector. Another write to that
 //! sector in between would be lost. The disk's thread takes the requests of all front ends in one order, so:
@@ -19,35 +19,53 @@ use headtime_units::{Extent, Lba, Sectors};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-/// Zeroes go to the engine in steps of at most this many bytes, so that others get their turn.
-const ZEROES_BYTES_MAX: u64 = 32 << 20;
+/// Reads and writes go to the engine in steps of at most this many bytes, so that others get their turn.
+const STEP_BYTES_MAX: u64 = 1 << 20;
+
+/// Steps of a long request in flight. With a second one the device need not wait for this thread between two steps.
+const IN_FLIGHT_MAX: u32 = 2;
+
+/// Longest step of zeroes that the device may discard. Discarding takes no head time.
+const PUNCH_BYTES_MAX: u64 = 32 << 20;
 
 /// Largest number of requests that wait for claimed sectors. The queue is not read beyond this number, because each
 /// completion examines all waiting requests.
 const WAITING_MAX: usize = 256;
 
-/// A request and its present step.
+/// A request and its present steps.
 #[derive(Debug)]
 struct Job {
     /// Number of the request in order of arrival.
     number: u64,
-    /// The request, with its data until the last step takes them.
+    /// The request, with the data that no step has had.
     asked: Submission,
+    /// Data that steps have returned, by number of the step.
+    back: Vec<(u64, Buffer)>,
+    /// Length of the longest step.
+    longest: Sectors,
     /// The first sector that has not been handed to the engine.
     next: Lba,
-    /// Sector that the present step reads; `None` if the step does not read.
-    reads: Option<Lba>,
-    /// Steps so far.
+    /// Step that reads a sector for a change of some bytes, and the sector. No step follows before the end of this step.
+    reads: Option<(u64, Lba)>,
+    /// Number of all steps so far.
     steps: u64,
+    /// Number of steps that have not ended.
+    in_flight: u32,
+    /// True if a flush follows the steps: for a long forced write, in place of many short ones.
+    flushes: bool,
+    /// True if the device was given a step.
+    has_begun: bool,
+    /// Failure of the first step that failed.
+    failure: Option<Failure>,
 }
 
 /// Receives the completions of steps, for the disk's thread.
 #[derive(Debug, Default)]
-struct Ends(Mutex<Vec<Completion>>);
+struct Ends(Mutex<VecDeque<Completion>>);
 
 impl Completer for Ends {
     fn complete(&self, completion: Completion) {
-        lock(&self.0).push(completion);
+        lock(&self.0).push_back(completion);
     }
 }
 
@@ -55,6 +73,10 @@ impl Completer for Ends {
 #[derive(Debug)]
 pub(super) struct Steps {
     sector_bytes: u32,
+    /// True if the device discards sectors in place of a write of zeroes, if that is allowed.
+    punches: bool,
+    /// Place of a flush of all members.
+    flush_at: Lba,
     pool: Pool,
     /// Jobs, by the cookie of their steps.
     jobs: Vec<Option<Job>>,
@@ -68,9 +90,11 @@ pub(super) struct Steps {
 }
 
 impl Steps {
-    pub fn new(sector_bytes: u32, pool: Pool) -> Steps {
+    pub fn new(sector_bytes: u32, punches: bool, flush_at: Lba, pool: Pool) -> Steps {
         Steps {
             sector_bytes,
+            punches,
+            flush_at,
             pool,
             jobs: Vec::new(),
             running: 0,
@@ -101,16 +125,10 @@ impl Steps {
     /// one step and does not have to wait.
     #[inline]
     pub fn admit(&mut self, submission: Submission) -> Option<Submission> {
-        match self.passes(&submission) {
+        match self.is_idle() && !self.takes_steps(&submission) {
             true => Some(submission),
             false => self.admit_late(submission),
         }
-    }
-
-    /// Returns true if a request takes one step and does not have to wait.
-    #[inline]
-    pub fn passes(&self, submission: &Submission) -> bool {
-        self.is_idle() && !self.takes_steps(submission)
     }
 
     #[cold]
@@ -129,10 +147,31 @@ impl Steps {
         self.ready.pop_front()
     }
 
+    /// Returns the next step.
+    pub fn next_step(&mut self) -> Option<Submission> {
+        let place = self
+            .ready
+            .iter()
+            .position(|ready| self.is_step(&ready.to))?;
+        self.ready.remove(place)
+    }
+
+    /// Returns true if a request that goes to the engine is a step.
+    pub fn is_step(&self, to: &Arc<dyn Completer>) -> bool {
+        Arc::as_ptr(to).cast::<()>() == Arc::as_ptr(&self.ends).cast::<()>()
+    }
+
+    /// Returns false while a long request has to wait for another one of its client. Steps of several at a time would
+    /// move the head to and fro.
+    pub fn may_begin(&self, submission: &Submission) -> bool {
+        let is_like = |job: &Job| job.asked.origin == submission.origin && self.is_long(&job.asked);
+        self.running == 0 || !self.is_long(submission) || !self.jobs.iter().flatten().any(is_like)
+    }
+
     /// Continues the jobs whose steps have ended. Returns a request that is over, if there is one.
     pub fn ended(&mut self) -> Option<(Arc<dyn Completer>, Completion)> {
         loop {
-            let end = lock(&self.ends.0).pop()?;
+            let end = lock(&self.ends.0).pop_front()?;
             if let Some(over) = self.go_on(end) {
                 return Some(over);
             }
@@ -145,6 +184,11 @@ impl Steps {
         is_over: &mut impl FnMut(&Submission) -> bool,
         out: &mut Vec<Submission>,
     ) {
+        let mut ready = std::mem::take(&mut self.ready);
+        let mut ends =
+            |ready: &Submission| !self.continues(&ready.to, ready.cookie) && is_over(ready);
+        take_out(&mut ready, &mut ends, out);
+        self.ready = ready;
         let mut waiting = Vec::new();
         take_out(
             &mut self.waiting,
@@ -157,11 +201,19 @@ impl Steps {
         }
     }
 
-    /// Returns true if a request that goes to the engine is a later step of a request that has begun.
+    /// Returns true if a request that goes to the engine is a step of a request that has begun.
     pub fn continues(&self, to: &Arc<dyn Completer>, cookie: u64) -> bool {
-        let is_step = Arc::as_ptr(to).cast::<()>() == Arc::as_ptr(&self.ends).cast::<()>();
-        let job = || self.jobs.get(cookie as usize)?.as_ref();
-        is_step && job().is_some_and(|job| job.steps > 1)
+        let job = || self.jobs.get(place(cookie))?.as_ref();
+        self.is_step(to) && job().is_some_and(|job| job.has_begun)
+    }
+
+    /// Notes that the device was given a request.
+    pub fn begun(&mut self, to: &Arc<dyn Completer>, cookie: u64) {
+        if self.is_step(to)
+            && let Some(Some(job)) = self.jobs.get_mut(place(cookie))
+        {
+            job.has_begun = true;
+        }
     }
 
     /// Returns all unanswered requests. Called when a bug ends the thread.
@@ -176,14 +228,23 @@ impl Steps {
     }
 
     fn takes_steps(&self, submission: &Submission) -> bool {
-        let is_long = || {
-            matches!(submission.data, Data::Zeroes { .. })
-                && submission.extent.len.bytes(self.sector_bytes) > ZEROES_BYTES_MAX
+        submission.cut != Cut::NONE || self.is_long(submission)
+    }
+
+    /// Returns true if a request is longer than a step.
+    fn is_long(&self, submission: &Submission) -> bool {
+        let is_short = submission.extent.len.bytes(self.sector_bytes) <= STEP_BYTES_MAX;
+        !is_short && submission.extent.len > self.longest(submission)
+    }
+
+    /// Returns the length of the longest step of a request.
+    fn longest(&self, submission: &Submission) -> Sectors {
+        let bytes = match submission.data {
+            Data::Zeroes { may_punch: true } if self.punches => PUNCH_BYTES_MAX,
+            _ if submission.op == Op::Discard => return submission.extent.len,
+            _ => STEP_BYTES_MAX,
         };
-        match submission.op {
-            Op::Read | Op::Flush => false,
-            Op::Write | Op::Discard => submission.cut != Cut::NONE || is_long(),
-        }
+        Sectors::new(bytes / u64::from(self.sector_bytes))
     }
 
     /// Returns true if a request conflicts with claimed sectors, or with one of the first `before` waiting requests.
@@ -191,7 +252,10 @@ impl Steps {
         let is_flush = submission.op == Op::Flush;
         let conflicts = |other: u64, asked: &Submission| match is_flush {
             true => other < number && asked.op.changes(),
-            false => asked.extent.overlaps(submission.extent),
+            false => {
+                (asked.op.changes() || submission.op.changes())
+                    && asked.extent.overlaps(submission.extent)
+            }
         };
         let waiting = self.waiting.iter().take(before);
         self.jobs
@@ -203,18 +267,29 @@ impl Steps {
                 .any(|(other, asked)| conflicts(*other, asked))
     }
 
-    /// Makes a request ready for the engine; of a request that takes several steps, the first step.
-    fn go(&mut self, number: u64, asked: Submission) {
+    /// Makes a request ready for the engine; of a request that takes several steps, the first ones.
+    fn go(&mut self, number: u64, mut asked: Submission) {
         if !self.takes_steps(&asked) {
             self.ready.push_back(asked);
             return;
         }
+        let flushes = asked.flags.has(Flags::FUA) && self.is_long(&asked);
+        if flushes {
+            let other = asked.flags.bits() & !Flags::FUA.bits();
+            asked.flags = Flags::from_bits(other).unwrap_or(Flags::NONE);
+        }
         let job = Job {
             number,
+            flushes,
+            longest: self.longest(&asked),
             next: asked.extent.start,
             asked,
+            back: Vec::new(),
             reads: None,
             steps: 0,
+            in_flight: 0,
+            has_begun: false,
+            failure: None,
         };
         self.running += 1;
         let place = match self.jobs.iter().position(Option::is_none) {
@@ -230,18 +305,27 @@ impl Steps {
 
     /// Continues the job whose step has ended. Returns the request if that step was the last one.
     fn go_on(&mut self, end: Completion) -> Option<(Arc<dyn Completer>, Completion)> {
-        let place = end.cookie as usize;
-        let old = end.data.into_buffer();
-        if end.result.is_ok() && self.step(place, old) {
-            return None;
-        }
-        let job = self.jobs[place].take()?;
+        let (place, number) = (place(end.cookie), end.cookie >> 32);
+        let job = self.jobs[place].as_mut()?;
+        job.in_flight -= 1;
+        job.has_begun |= end.result.is_ok();
+        let failure = end.result.err();
+        job.failure = job.failure.or(failure);
+        let read = job.reads.take_if(|(step, _)| *step == number);
+        let old = match (read, end.data.into_buffer()) {
+            (Some((_, lba)), Some(old)) => Some((lba, old)),
+            (None, Some(data)) if matches!(job.asked.data, Data::Buffer(_)) => {
+                job.back.push((number, data));
+                None
+            }
+            _ => None,
+        };
+        self.step(place, old);
+        let job = self.jobs[place].take_if(|job| job.in_flight == 0)?;
         self.running -= 1;
         self.release();
-        let Submission {
-            cookie, data, to, ..
-        } = job.asked;
-        let result: Result<(), Failure> = end.result;
+        let result = job.failure.map_or(Ok(()), Err);
+        let (cookie, data, to) = job.end(self.sector_bytes);
         let completion = Completion {
             cookie,
             result,
@@ -262,45 +346,86 @@ impl Steps {
         }
     }
 
-    /// Makes the next step of a job ready. Returns false if there is none. `old` has the data of the last step if that was a read.
-    fn step(&mut self, place: usize, old: Option<Buffer>) -> bool {
+    /// Makes the next steps of a job ready. A job that has failed, or whose client has gone, gets no further ones. `old` has the sector
+    /// that the last step has read, with its data.
+    fn step(&mut self, place: usize, mut old: Option<(Lba, Buffer)>) {
         let Some(job) = &mut self.jobs[place] else {
-            return false;
+            return;
         };
-        let Some((op, extent, data)) = job.step(old, &self.pool, self.sector_bytes) else {
-            return false;
-        };
-        job.steps += 1;
-        self.ready.push_back(Submission {
-            cookie: place as u64,
-            op,
-            extent,
-            cut: Cut::NONE,
-            flags: match op {
-                Op::Read => Flags::NONE,
-                _ => job.asked.flags,
-            },
-            origin: job.asked.origin,
-            class: job.asked.class,
-            arrived: job.asked.arrived,
-            data,
-            to: Arc::clone(&self.ends) as _,
-        });
-        true
+        while job.failure.is_none()
+            && (job.steps == 0 || !job.asked.to.is_gone())
+            && job.in_flight < IN_FLIGHT_MAX
+            && job.reads.is_none()
+            && let Some((op, extent, data)) = job
+                .step(old.take(), &self.pool, self.sector_bytes)
+                .or_else(|| job.flush(self.flush_at))
+        {
+            self.ready.push_back(Submission {
+                cookie: job.steps << 32 | place as u64,
+                op,
+                extent,
+                cut: Cut::NONE,
+                flags: match op {
+                    Op::Read if job.asked.op != Op::Read => Flags::NONE,
+                    _ => job.asked.flags,
+                },
+                origin: job.asked.origin,
+                class: job.asked.class,
+                arrived: job.asked.arrived,
+                data,
+                to: Arc::clone(&self.ends) as _,
+            });
+            job.steps += 1;
+            job.in_flight += 1;
+        }
     }
 }
 
+/// Returns the place of the job that a step belongs to.
+fn place(cookie: u64) -> usize {
+    cookie as u32 as usize
+}
+
 impl Job {
+    /// Returns cookie, data and receiver of the request, without data if the device keeps some.
+    fn end(mut self, sector_bytes: u32) -> (u64, Data, Arc<dyn Completer>) {
+        let Submission {
+            cookie,
+            extent,
+            data,
+            to,
+            ..
+        } = self.asked;
+        let Data::Buffer(rest) = data else {
+            return (cookie, data, to);
+        };
+        self.back.sort_unstable_by_key(|(number, _)| *number);
+        let back = self.back.into_iter().map(|(_, data)| data);
+        let all = back.chain([rest]).reduce(|mut all, next| {
+            all.join(next);
+            all
+        });
+        let is_all = |all: &Buffer| all.len() as u64 == extent.len.bytes(sector_bytes);
+        let data = all.filter(is_all).map_or(Data::None, Data::Buffer);
+        (cookie, data, to)
+    }
+
+    /// Returns the flush that ends a long forced write.
+    fn flush(&mut self, at: Lba) -> Option<(Op, Extent, Data)> {
+        let is_due = self.in_flight == 0 && std::mem::take(&mut self.flushes);
+        is_due.then(|| (Op::Flush, Extent::new(at, Sectors::ZERO), Data::None))
+    }
+
+    /// Returns the next step, if there is one.
     fn step(
         &mut self,
-        old: Option<Buffer>,
+        read: Option<(Lba, Buffer)>,
         pool: &Pool,
         sector_bytes: u32,
     ) -> Option<(Op, Extent, Data)> {
         let (extent, Cut { head, tail }) = (self.asked.extent, self.asked.cut);
         let (head, tail, sector) = (head as usize, tail as usize, sector_bytes as usize);
         let last = Lba::new(extent.end().get() - 1);
-        let read = self.reads.take().zip(old);
         let edge = |lba: Lba| (lba == extent.start && head > 0) || (lba == last && tail > 0);
         if let Data::Buffer(buffer) = &mut self.asked.data {
             let mut next = extent.start;
@@ -317,12 +442,19 @@ impl Job {
             // Both edges first, then the write.
             let unread = [extent.start, last].into_iter();
             let unread = unread.filter(|lba| *lba >= next && edge(*lba)).min();
-            if let Some(lba) = unread {
+            if self.next == extent.start
+                && let Some(lba) = unread
+            {
                 return Some(self.read(lba, pool, sector));
             }
-            let data = std::mem::take(&mut self.asked.data);
-            self.next = extent.end();
-            return Some((Op::Write, extent, data));
+            let at = self.next;
+            let len = self.longest.min(extent.end() - at);
+            if len == Sectors::ZERO {
+                return None;
+            }
+            self.next = at + len;
+            let data = Data::Buffer(buffer.split_to(len.bytes(sector_bytes) as usize));
+            return Some((self.asked.op, Extent::new(at, len), data));
         }
         if let Some((lba, mut old)) = read {
             let from = if lba == extent.start { head } else { 0 };
@@ -343,12 +475,9 @@ impl Job {
             return Some(self.read(at, pool, sector));
         }
         let end = if tail > 0 { last } else { extent.end() };
-        let mut len = end - at;
+        let len = self.longest.min(end - at);
         let data = match self.asked.data {
-            Data::Zeroes { may_punch } => {
-                len = len.min(Sectors::new(ZEROES_BYTES_MAX / u64::from(sector_bytes)));
-                Data::Zeroes { may_punch }
-            }
+            Data::Zeroes { may_punch } => Data::Zeroes { may_punch },
             _ => Data::None,
         };
         self.next = at + len;
@@ -356,7 +485,7 @@ impl Job {
     }
 
     fn read(&mut self, lba: Lba, pool: &Pool, sector: usize) -> (Op, Extent, Data) {
-        self.reads = Some(lba);
+        self.reads = Some((self.steps, lba));
         let data = Data::Buffer(pool.take(sector));
         (Op::Read, Extent::new(lba, Sectors::new(1)), data)
     }

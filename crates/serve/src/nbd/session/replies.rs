@@ -142,6 +142,7 @@ impl Session {
             self.unanswered -= 1;
             let held = reply.held;
             self.output.pop_front();
+            self.terms.share.budgets.give_back(1, 0);
             self.let_go(held);
         }
     }

@@ -40,6 +40,10 @@ impl Live {
         let Some(timeout) = self.queue_timeout else {
             return;
         };
+        let pending = self.pending.iter().flatten();
+        for begun in pending.filter(|pending| pending.stage == RequestStage::Begun) {
+            self.steps.begun(&begun.to, begun.cookie);
+        }
         let (mut oldest, mut over) = (Time::NEVER, Vec::new());
         let mut is_due = |arrived: Time| {
             let is_due = now.saturating_since(arrived) >= timeout;
@@ -50,9 +54,19 @@ impl Live {
         };
         if let Some(admission) = &mut self.admission {
             while let Some(submission) = self.shared.take() {
-                admission.push(submission);
+                admission.push(submission, &self.steps);
             }
-            admission.take_out(&mut |waiting| is_due(waiting.arrived), &mut over);
+            let steps = &self.steps;
+            let mut is_over = |waiting: &Submission| {
+                !steps.continues(&waiting.to, waiting.cookie) && is_due(waiting.arrived)
+            };
+            admission.take_out(&mut is_over, &mut over);
+            if let Some(next) = self.next.take_if(|next| is_over(next)) {
+                over.push(next);
+                if let Some(share) = self.next_share.take() {
+                    admission.passed_over(share);
+                }
+            }
         }
         self.steps
             .take_out(&mut |waiting| is_due(waiting.arrived), &mut over);

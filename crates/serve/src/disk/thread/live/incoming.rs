@@ -15,10 +15,15 @@ impl Live {
             while let Some((to, completion)) = self.steps.ended() {
                 self.reply(&to, completion);
             }
+            // Where clients share, steps wait for their client's turn.
+            if let Some(admission) = &mut self.admission {
+                while let Some(step) = self.steps.next_step() {
+                    admission.push(step, &self.steps);
+                }
+            }
             self.next = self.steps.next();
         }
         while self.next.is_none()
-            && self.steps.has_room()
             && let Some((submission, share)) = self.take(now)
         {
             if submission.to.is_gone() {
@@ -27,12 +32,16 @@ impl Live {
                     cookie, data, to, ..
                 } = submission;
                 self.answer(&to, cookie, Err(Failure::new(Kind::ShuttingDown)), data);
-            } else if self.steps.passes(&submission) {
-                (self.next, self.next_share) = (Some(submission), share);
-            } else {
-                // Requests of several steps are rare, and do not count.
-                self.give_share_back(share);
-                self.next = self.steps.admit(submission);
+                continue;
+            }
+            self.next = match self.steps.is_step(&submission.to) {
+                true => Some(submission),
+                // If the request takes several steps, then the first step counts for the share.
+                false => self.steps.admit(submission),
+            };
+            match self.next {
+                Some(_) => self.next_share = share,
+                None => self.give_share_back(share),
             }
         }
     }
@@ -40,15 +49,17 @@ impl Live {
     /// Takes a request from the queue, or the next one whose client's turn it is.
     fn take(&mut self, now: Time) -> Option<(Submission, Option<ShareOf>)> {
         let Some(admission) = &mut self.admission else {
-            return self.shared.take().map(|submission| (submission, None));
+            let has_room = self.steps.has_room();
+            let next = has_room.then(|| self.shared.take()).flatten();
+            return next.map(|submission| (submission, None));
         };
         while let Some(submission) = self.shared.take() {
             self.expires = self
                 .expires
                 .min(expiry::of(self.queue_timeout, submission.arrived));
-            admission.push(submission);
+            admission.push(submission, &self.steps);
         }
-        admission.pop(now)
+        admission.pop(now, &self.steps)
     }
 
     /// Notes that a request that counted for a share does not go to the engine.
@@ -71,11 +82,12 @@ impl Live {
 
     /// Returns true if a request is ready and may come in.
     pub fn has_next(&self) -> bool {
-        let comes = || {
-            let waits = self.admission.as_ref();
-            !self.shared.queue.is_empty()
-                || waits.is_some_and(|waits| waits.has_next(|| self.clock.now()))
+        let comes = || match &self.admission {
+            None => self.steps.has_room() && !self.shared.queue.is_empty(),
+            Some(waits) => {
+                !self.shared.queue.is_empty() || waits.has_next(&self.steps, || self.clock.now())
+            }
         };
-        self.has_room() && (self.steps.has_ready() || self.steps.has_room() && comes())
+        self.has_room() && (self.steps.has_ready() || comes())
     }
 }

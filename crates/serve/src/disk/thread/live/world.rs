@@ -141,6 +141,7 @@ impl World for Live {
             flags,
             origin,
             class,
+            since: (arrived < now).then_some(arrived),
         })))
     }
 
