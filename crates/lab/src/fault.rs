@@ -36,6 +36,9 @@ pub enum Fault {
     /// Told to end, the command kept its finished work: exit code 5.
     #[error("{}", one_line(.0))]
     Stopped(String),
+    /// Emulated drives were late where `serve --on-time` is given: exit code 6.
+    #[error("{}", one_line(.0))]
+    Late(String),
     /// The command of `serve --run` did not end with 0; with its exit code, which becomes the process's.
     #[error("the command of --run ended with exit code {0}")]
     Command(u8),
@@ -55,7 +58,8 @@ Exit codes:
   3  a scenario, configuration, profile, trace or log is wrong
   4  a file cannot be read or written, or a socket not be used
   5  serve or attach was told to end a second time or had a stuck disk, and ended at once;
-     or a sweep or a probe was told to end, or its time was over";
+     or a sweep or a probe was told to end, or its time was over
+  6  serve --on-time: the machine was too busy for an emulated drive";
 
 impl Fault {
     /// The code that the process ends with.
@@ -69,6 +73,7 @@ impl Fault {
             Fault::Input(_) | Fault::Text(_) => 3,
             Fault::File(_) => 4,
             Fault::Interrupted | Fault::Stopped(_) => 5,
+            Fault::Late(_) => 6,
         }
     }
 
@@ -94,6 +99,7 @@ impl Fault {
             Fault::Interrupted => Fault::Interrupted,
             Fault::Command(code) => Fault::Command(code),
             Fault::Stopped(text) => Fault::Stopped(with(text)),
+            Fault::Late(text) => Fault::Late(with(text)),
             Fault::Closed => Fault::Closed,
         }
     }

@@ -390,7 +390,7 @@ fn a_later_step_is_as_old_as_its_request_to_schedulers_that_go_by_age() {
         options.scheduler = (text.into(), Box::new(move || scheduler(text)));
         let (disk, bench) = stuck(options);
         let inbox = Inbox::new(4);
-        submit(&disk, long(&disk, 0, 50_000, 3, &inbox));
+        submit(&disk, long(&disk, 0, 50_000, 5, &inbox));
         bench.has(1);
         for cookie in 1..4 {
             submit(
@@ -400,7 +400,7 @@ fn a_later_step_is_as_old_as_its_request_to_schedulers_that_go_by_age() {
         }
         let waiting =
             |count: usize| while now(disk.snapshot()).expect("runs").whole.waiting != count {};
-        waiting(4);
+        waiting(6);
         // All have waited for longer than `read_expire`.
         let end = disk.now() + Nanos::from_millis(20);
         while disk.now() < end {
@@ -409,13 +409,15 @@ fn a_later_step_is_as_old_as_its_request_to_schedulers_that_go_by_age() {
         bench.completes.store(1, Ordering::SeqCst);
         disk.ask_jobs();
         bench.has(2);
-        // The third step comes after the requests of 8 sectors.
-        waiting(4);
+        // The fifth step comes after the requests of 8 sectors.
+        waiting(6);
         let_go(&disk, &bench);
         all(&inbox, 4);
         let given = bench.given();
         let starts: Vec<u64> = given.iter().map(|(_, at)| at.start.get()).collect();
-        let expected = [50_000, 52_048, 54_096, 10_000, 20_000, 30_000];
+        let expected = [
+            50_000, 52_048, 54_096, 56_144, 58_192, 10_000, 20_000, 30_000,
+        ];
         assert_eq!(starts, expected, "{text}");
         disk.stop().expect("stops");
     }

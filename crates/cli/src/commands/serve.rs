@@ -64,7 +64,7 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
     let Some(command) = &args.run else {
         let (ended, result) = server.run(&mut |text| announce(text));
         say_end(&ended);
-        return result;
+        return result.and_then(|()| on_time(args, &ended));
     };
     let mut exports = server.running.iter().flat_map(|running| &running.exports);
     let export = exports.next().map(|export| export.name.clone());
@@ -75,7 +75,20 @@ pub(super) fn serve(args: &Serve, context: &mut Context<'_>) -> Result<(), Fault
         command.start(&child::environment(&config.listen, text, &export));
     });
     say_end(&ended);
-    result.and(command.result())
+    result
+        .and(command.result())
+        .and_then(|()| on_time(args, &ended))
+}
+
+/// Returns an error if completions had to be on time, and were late.
+fn on_time(args: &Serve, ended: &Ended) -> Result<(), Fault> {
+    match ended.disks.iter().find_map(Ended::late) {
+        Some((name, share)) if args.on_time => Err(Fault::Late(format!(
+            "disk {name}: {:.1} % of completions were more than 0.5 ms late; run again on an idle machine",
+            share * 100.0
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Starts the disks of a configuration. The caller provides their front.

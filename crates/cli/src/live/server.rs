@@ -418,7 +418,8 @@ impl Ended {
     /// Summary of the disks' work, for people.
     pub fn summary(&self) -> String {
         let mut text = String::new();
-        for (name, snapshot) in &self.disks {
+        for disk in &self.disks {
+            let (name, snapshot) = disk;
             let metrics = &snapshot.metrics;
             let all = |of: fn(&headtime_serve::metrics::ExportMetrics) -> u64| {
                 metrics.exports.iter().map(of).sum::<u64>()
@@ -444,8 +445,7 @@ impl Ended {
                     us(lateness.quantile(0.999)),
                     us(lateness.max()),
                 );
-                let share = metrics.late_share();
-                if share > LATE_SHARE_MAX {
+                if let Some((name, share)) = Ended::late(disk) {
                     let _ = write!(
                         text,
                         "\nwarning: disk {name}: {:.1} % of completions were more than 0.5 ms late; \
@@ -457,5 +457,12 @@ impl Ended {
             text.push('\n');
         }
         text
+    }
+
+    /// Name of an emulated drive whose times are not to be trusted, with the share of late completions.
+    pub fn late((name, snapshot): &(String, Box<Snapshot>)) -> Option<(&str, f64)> {
+        let share = snapshot.metrics.late_share();
+        let is_late = snapshot.in_model_time && share > LATE_SHARE_MAX;
+        is_late.then_some((name.as_str(), share))
     }
 }

@@ -1,8 +1,10 @@
 //! `headtime serve --run`: a command that runs beside the server, and the state for people.
 
 use super::common::{Server, headtime, run, scratch, wait_until};
+use super::nbd::{Ask, Client};
 use std::fs;
 use std::process::Output;
+use std::time::Duration;
 
 const DISK: &str =
     "[[disk]]\nname = \"disk0\"\ndevice = \"null\"\nsize = \"1GiB\"\nscheduler = \"noop\"\n";
@@ -75,6 +77,35 @@ fn a_server_that_is_told_to_end_ends_its_command() {
     wait_until(|| server.path("up").exists(), || server.messages());
     // SIGTERM ends the command, too.
     assert_eq!(server.terminate(), Some(143), "{}", server.messages());
+}
+
+#[test]
+fn late_completions_of_a_drive_end_with_an_exit_code_of_their_own() {
+    let drive = "[[disk]]\nname = \"disk0\"\nemulate = \"wd5000aaks\"\nstore = \"memory\"\nsize = \"4GiB\"\nscheduler = \"noop\"\n";
+    let config = format!("{drive}[listen]\nnbd = \"unix:nbd.sock\"\n");
+    for (name, arguments, code) in [
+        ("late", &["--on-time"][..], 6),
+        ("late-warning", &[][..], 0),
+    ] {
+        let mut server = Server::start(name, &config, arguments);
+        let mut client = Client::connect(&server.path("nbd.sock"), "disk0").unwrap();
+        // The drive takes some 400 ms, and the server stands still meanwhile.
+        for read in 0..64 {
+            client
+                .send(Ask::Read, read, (read * 37 % 64) << 26, 4096, &[])
+                .unwrap();
+        }
+        server.signal("STOP");
+        std::thread::sleep(Duration::from_millis(100));
+        server.signal("CONT");
+        for _ in 0..64 {
+            assert_eq!(client.answer(&mut [0; 4096]).unwrap().error, 0);
+        }
+        drop(client);
+        assert_eq!(server.terminate(), Some(code), "{}", server.messages());
+        let late = "of completions were more than 0.5 ms late";
+        assert!(server.messages().contains(late), "{}", server.messages());
+    }
 }
 
 #[test]

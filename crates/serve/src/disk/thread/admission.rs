@@ -56,7 +56,7 @@ impl Admission {
         self.limits.clear();
     }
 
-    /// Adds a request. A step goes before requests of its client that have not begun.
+    /// Adds a request. A step goes before requests of its client that have not started.
     pub fn push(&mut self, submission: Submission, steps: &Steps) {
         let is_step = steps.is_step(&submission.to);
         let place = |queue: &VecDeque<Submission>| match is_step {

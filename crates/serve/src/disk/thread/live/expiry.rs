@@ -41,8 +41,8 @@ impl Live {
             return;
         };
         let pending = self.pending.iter().flatten();
-        for begun in pending.filter(|pending| pending.stage == RequestStage::Begun) {
-            self.steps.begun(&begun.to, begun.cookie);
+        for started in pending.filter(|pending| pending.stage == RequestStage::Begun) {
+            self.steps.started(&started.to, started.cookie);
         }
         let (mut oldest, mut over) = (Time::NEVER, Vec::new());
         let mut is_due = |arrived: Time| {
