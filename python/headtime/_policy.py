@@ -164,8 +164,9 @@ class _Loop:
             if answer is None:
                 return
             if isinstance(answer, (int, float)):
-                until = round(answer * _NS)
-                if until <= self.now:
+                # A later time may round to this nanosecond.
+                until = max(round(answer * _NS), self.now + 1)
+                if answer <= self.now / _NS:
                     raise CheckError(f"the scheduler waits until {answer} s, and it is {self.now / _NS} s; answer with a later time")
                 self.hold = until
                 return

@@ -13,6 +13,9 @@
 //! A drive may still leave a request and serve other clients. If a request was in the engine for three times `wait`, no
 //! request of a client that was served more follows until the request is done.
 //!
+//! With few requests each, all clients fit into `wait`, and nobody would wait here. Weights still count: while clients of
+//! different weights are active, a client whose served time is `wait` ahead of a client with requests in the engine waits.
+//!
 //! The next request is that of the client with the least *served* time over its weight. The served time counts the
 //! time between completions for the client whose request ended, and the mean of that for requests in the engine. A
 //! client that was idle begins with the served time of the least served active client, so nobody saves time up.
@@ -59,8 +62,8 @@ pub struct Shares<T> {
     held: Vec<Held>,
     free: Vec<u32>,
     oldest: Time,
-    /// True if the next request was refused since a request of a client that was served less waits in the engine. The
-    /// next completion ends this.
+    /// True if the next request was refused since a client that was served less has requests in the engine. The next
+    /// completion or arrival ends this.
     closed: bool,
     /// Mean time between two completions while the engine has requests.
     mean: Nanos,
@@ -84,6 +87,12 @@ struct Client<T> {
 impl<T> Client<T> {
     fn is_active(&self) -> bool {
         self.inside > 0 || !self.queue.is_empty()
+    }
+
+    /// Served time over the weight, with the expected time of the requests in the engine.
+    fn served_at_end(&self) -> u64 {
+        let inside = self.mean.as_nanos().saturating_mul(u64::from(self.inside));
+        self.served.saturating_add(inside / self.weight)
     }
 }
 
@@ -156,6 +165,7 @@ impl<T> Shares<T> {
         let queue = &mut self.clients[place].queue;
         queue.insert(at(queue), request);
         self.waiting += 1;
+        self.closed = false;
     }
 
     fn place(&mut self, name: u64) -> usize {
@@ -229,11 +239,10 @@ impl<T> Shares<T> {
             if turn != ClientTurn::Now {
                 continue;
             }
-            let inside = of.mean.as_nanos().saturating_mul(u64::from(of.inside));
-            let key = (of.served.saturating_add(inside / of.weight), client);
+            let key = (of.served_at_end(), client);
             next = Some(next.map_or(key, |next| key.min(next)));
         }
-        let (_, client) = next?;
+        let (served_at_end, client) = next?;
         if is_limited {
             let served = self.clients[client as usize].served;
             let limited = self.clients.iter_mut();
@@ -241,7 +250,7 @@ impl<T> Shares<T> {
             let limited = limited.filter(|of| of.queue.front().is_some_and(is_limited));
             limited.for_each(|of| of.served = of.served.max(served));
         }
-        self.closed = self.leaves_another_waiting(now, client);
+        self.closed = self.leaves_another_waiting(now, client) || self.is_ahead(served_at_end);
         if self.closed {
             return None;
         }
@@ -267,6 +276,15 @@ impl<T> Shares<T> {
         let late = held.filter(|held| now.saturating_since(held.since) >= limit);
         let mut others = late.filter_map(|held| held.client.filter(|of| *of != client));
         others.any(|other| served(other) < served(client))
+    }
+
+    /// True if weights differ, and a client with this served time is `wait` ahead of a client with requests in the engine.
+    fn is_ahead(&self, served_at_end: u64) -> bool {
+        let active = || self.clients.iter().filter(|of| of.is_active());
+        let least = served_at_end.saturating_sub(self.wait.as_nanos());
+        let first = active().next().map(|of| of.weight);
+        active().any(|of| Some(of.weight) != first)
+            && active().any(|of| of.inside > 0 && of.served_at_end() < least)
     }
 
     /// Notes a request that goes to the engine.
@@ -403,6 +421,12 @@ mod tests {
     fn weights_divide_the_time() {
         let served = serve(&[3, 1], &[100, 100], &[4, 4], 8_000);
         assert!((1_450..1_550).contains(&served[0]), "{served:?}");
+        // The engine has room for the requests of both.
+        let served = serve(&[2, 1], &[6, 6], &[6, 6], 24_000);
+        assert!((2_600..2_720).contains(&served[0]), "{served:?}");
+        // The client with the weight uses less than its share.
+        let served = serve(&[1, 1, 4], &[6, 6, 0], &[6, 6, 6], 24_000);
+        assert!(served[0].abs_diff(served[1]) < 20, "{served:?}");
     }
 
     #[test]

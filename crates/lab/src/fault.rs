@@ -30,6 +30,9 @@ pub enum Fault {
     /// A file cannot be read or written, or a socket cannot be used: exit code 4.
     #[error("{}", one_line(.0))]
     File(String),
+    /// Another server uses the file of a disk: exit code 4.
+    #[error("{}", one_line(.0))]
+    InUse(String),
     /// Told to end twice, or with a stuck disk, the command gave up its work: exit code 5.
     #[error("ended at once; what clients had not flushed may be lost")]
     Interrupted,
@@ -56,7 +59,8 @@ Exit codes:
      be learned
   2  the command line is wrong
   3  a scenario, configuration, profile, trace or log is wrong
-  4  a file cannot be read or written, or a socket not be used
+  4  a file cannot be read or written or is in use by another server, a socket cannot be
+     used, or a disk failed at the end of serve
   5  serve or attach was told to end a second time or had a stuck disk, and ended at once;
      or a sweep or a probe was told to end, or its time was over
   6  serve --on-time: the machine was too busy for an emulated drive";
@@ -71,7 +75,7 @@ impl Fault {
             Fault::Text(error) if matches!(error.place, Place::Option(_)) => 2,
             Fault::Usage(_) => 2,
             Fault::Input(_) | Fault::Text(_) => 3,
-            Fault::File(_) => 4,
+            Fault::File(_) | Fault::InUse(_) => 4,
             Fault::Interrupted | Fault::Stopped(_) => 5,
             Fault::Late(_) => 6,
         }
@@ -96,6 +100,7 @@ impl Fault {
             Fault::Input(text) => Fault::Input(with(text)),
             Fault::Text(error) => Fault::Input(with(error.to_string())),
             Fault::File(text) => Fault::File(with(text)),
+            Fault::InUse(text) => Fault::InUse(with(text)),
             Fault::Interrupted => Fault::Interrupted,
             Fault::Command(code) => Fault::Command(code),
             Fault::Stopped(text) => Fault::Stopped(with(text)),

@@ -25,7 +25,12 @@ fn pages(directory: &Path, found: &mut Vec<PathBuf>) {
 }
 
 fn all() -> Vec<PathBuf> {
-    let files = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"];
+    let files = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+    ];
     let mut found: Vec<PathBuf> = files.iter().map(|file| root().join(file)).collect();
     pages(&root().join("docs"), &mut found);
     found.sort();

@@ -96,7 +96,7 @@ pub enum Verb {
     /// Reproduce figures of published papers and check the results
     ///
     /// A figure is a set of scenarios, and of points that are measured in these scenarios. A point can name the paper's value, the
-    /// accepted range and the reason for this range. docs/experiments.md explains the files.
+    /// accepted range and the reason for this range. docs/figures.md explains the files.
     Reproduce(Reproduce),
     /// Serve disks, real or emulated in real time, to NBD clients
     ///

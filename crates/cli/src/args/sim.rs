@@ -69,7 +69,7 @@ pub struct SimRun {
     /// Gates to compare, in place of the scenario's
     #[arg(long, value_name = "LIST", value_parser = gates_of)]
     pub gate: Vec<Gates>,
-    /// Seed of every random draw, in place of the scenario's
+    /// Seed of every random draw, in place of the scenario's; for several seeds, --set run.repeats=5
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Write events and decisions to a file; the scenario must have only one run

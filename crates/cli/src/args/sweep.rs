@@ -33,7 +33,7 @@ pub struct SweepArgs {
     /// Set a key that is not swept, as in run.duration=60s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Seed of every random draw, in place of the scenario's
+    /// Seed of every random draw, in place of the scenario's; for several seeds, --vary seed=1,2,3
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Show the combinations, and run nothing

@@ -241,7 +241,7 @@ pub struct ReplayArgs {
     /// Set any other key of the scenario, as in engine.merge=false or run.warm_up=10s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
-    /// Seed of the drive's noise
+    /// Seed of the drive's noise; for several seeds, --set run.repeats=5
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: u64,
     /// Write events and decisions to a file; there must be only one scheduler

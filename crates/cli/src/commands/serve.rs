@@ -160,14 +160,23 @@ fn check(
     live: &Live,
     context: &mut Context<'_>,
 ) -> Result<(), Fault> {
-    let mut text = String::new();
+    let (mut text, mut in_use) = (String::new(), Vec::new());
     for prepared in prepared {
-        let size = Bytes(prepared.look(live.force)?.bytes());
+        let size = match prepared.look(live.force) {
+            Ok(found) => Some(Bytes(found.bytes())),
+            // The server of an earlier version of this configuration, in most cases.
+            Err(Fault::InUse(problem)) => {
+                in_use.push(format!("{problem}; a start is refused meanwhile"));
+                None
+            }
+            Err(fault) => return Err(fault),
+        };
         match &prepared.array {
-            None => check_disk(&mut text, "", &prepared.members[0], Some(size), live.force),
+            None => check_disk(&mut text, "", &prepared.members[0], size, live.force),
             Some(array) => {
                 let (name, what) = (&array.name, one_line(&prepared.backend()));
-                let _ = writeln!(text, "array {name}: {what}, {size}");
+                let size = size.map_or(String::new(), |size| format!(", {size}"));
+                let _ = writeln!(text, "array {name}: {what}{size}");
                 for member in &prepared.members {
                     check_disk(&mut text, "  ", member, None, live.force);
                 }
@@ -235,7 +244,8 @@ fn check(
         let _ = writeln!(text, "control at unix:{path}{access}");
     }
     context.print(&text)?;
-    notes.iter().for_each(|note| context.note(note));
+    let notes = in_use.iter().chain(&notes);
+    notes.for_each(|note| context.note(note));
     let members = prepared.iter().flat_map(|prepared| &prepared.members);
     members
         .flat_map(PreparedDisk::warnings)

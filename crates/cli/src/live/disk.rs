@@ -186,11 +186,26 @@ impl PreparedDisk {
             Backend::Null { size } => Ok(whole(size.0)),
             Backend::Emulated(emulated) => emulated::look(&self.drive_options(emulated))
                 .map(whole)
-                .map_err(|error| self.config.error("store", error.to_string())),
+                .map_err(|error| {
+                    let is_locked = matches!(error, emulated::EmulateError::Locked { .. });
+                    self.refused("store", error.to_string(), is_locked)
+                }),
             Backend::Device { .. } => {
                 let options = self.file_options(force).expect("it is a device");
-                file::look(&options).map_err(|error| self.config.error("device", error.to_string()))
+                file::look(&options).map_err(|error| {
+                    let is_locked = matches!(error, file::OpenError::Locked { .. });
+                    self.refused("device", error.to_string(), is_locked)
+                })
             }
+        }
+    }
+
+    /// Fault for a file that cannot be opened. `is_locked`: another server has the file.
+    fn refused(&self, key: &'static str, problem: String, is_locked: bool) -> Fault {
+        let fault = self.config.error(key, problem);
+        match is_locked {
+            true => Fault::InUse(fault.to_string()),
+            false => fault,
         }
     }
 

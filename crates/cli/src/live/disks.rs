@@ -228,6 +228,19 @@ impl Prepared {
         log: Option<LogFile>,
         feed: Option<Feed>,
     ) -> Result<Disk, Fault> {
+        self.start_device(how, log, feed)
+            .map_err(|fault| match self.look(how.force) {
+                Err(in_use @ Fault::InUse(_)) => in_use,
+                _ => fault,
+            })
+    }
+
+    fn start_device(
+        &self,
+        how: &Starting,
+        log: Option<LogFile>,
+        feed: Option<Feed>,
+    ) -> Result<Disk, Fault> {
         let mut options = self.options(how, log)?;
         options.feed = feed;
         let openers = self.members.iter().map(|member| member.opener(how.force));

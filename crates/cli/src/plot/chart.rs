@@ -161,7 +161,7 @@ pub(super) enum Mark {
     Seeds,
     /// Thin line over the confidence interval.
     Confidence,
-    /// Cross of a failed combination.
+    /// Cross of a combination without the value.
     Failed,
 }
 
@@ -172,7 +172,7 @@ impl Mark {
             Mark::Paper => "the paper's number",
             Mark::Seeds => "least to largest of the seeds",
             Mark::Confidence => "95 % confidence",
-            Mark::Failed => "failed",
+            Mark::Failed => "no value",
         }
     }
 
@@ -202,7 +202,7 @@ pub(super) fn marks(svg: &mut Svg, y: f64, of: &[(Mark, bool)]) -> f64 {
     })
 }
 
-/// Draws the mark of a failed combination.
+/// Draws the mark of a combination without the value.
 pub(super) fn cross(svg: &mut Svg, x: f64, y: f64, colour: &str) {
     let mut path = Path::default();
     path.move_to(x - 4.0, y - 4.0);

@@ -468,7 +468,7 @@ mod tests {
         assert!(draw(&Multiples::default()).ends_with("</svg>\n"));
     }
 
-    /// A line has a gap at a failed combination, and continues behind the gap.
+    /// A line has a gap at a combination without the value, and continues behind the gap.
     #[test]
     fn what_failed_leaves_a_gap_and_a_cross() {
         let whole = |measured| {
@@ -497,7 +497,7 @@ mod tests {
     fn a_block_without_values_says_so() {
         let mut picture = picture();
         let text = draw(&picture);
-        assert!(text.contains(">95 % confidence<") && text.contains(">failed<"));
+        assert!(text.contains(">95 % confidence<") && text.contains(">no value<"));
         let rows = &mut picture.blocks[0].rows;
         let charts = rows.iter_mut().flat_map(|row| &mut row.charts);
         for point in charts.flat_map(|chart| &mut chart.points) {

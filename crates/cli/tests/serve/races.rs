@@ -201,11 +201,12 @@ fn a_file_that_is_served_is_nobody_elses() {
             ),
         ] {
             fs::write(server.path("other.toml"), config(&lines, "other.sock")).unwrap();
-            for check in [&["--check"][..], &[]] {
+            // Beside its server, a changed configuration can be checked.
+            for (check, code) in [(&["--check"][..], 0), (&[], 4)] {
                 let args = [&["serve", "other.toml"], check].concat();
                 let output = run(&server.directory, &args);
                 let error = String::from_utf8_lossy(&output.stderr);
-                assert_eq!(output.status.code(), Some(3), "{lines}: {error}");
+                assert_eq!(output.status.code(), Some(code), "{lines}: {error}");
                 assert!(error.contains(&format!("{path} is in use")), "{error}");
             }
         }
@@ -227,7 +228,7 @@ fn a_further_file_of_a_store_is_nobody_elses() {
         fs::write(server.path("other.toml"), config(lines, "other.sock")).unwrap();
         let output = run(&server.directory, &["serve", "other.toml"]);
         let error = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{error}");
+        assert_eq!(output.status.code(), Some(4), "{error}");
         assert!(error.contains("is in use: another program"), "{error}");
     }
     assert_eq!(

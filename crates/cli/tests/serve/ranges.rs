@@ -51,7 +51,7 @@ fn parts_of_a_disk_are_served_logged_and_scrubbed_as_the_disk() {
     let moved = CONFIG.replacen("1MiB..2MiB", "1536KiB..2MiB", 1);
     fs::write(server.path("serve.toml"), moved).unwrap();
     server.signal("HUP");
-    server.wait_for("disk disk0: export: another value takes a restart");
+    server.wait_for("disk disk0: export second: another value takes a restart");
     assert_eq!(second.ask(Ask::Read, 4096, &mut data).unwrap(), 0);
     assert_eq!(data, [5; 4096]);
     assert_eq!(server.terminate(), Some(0));

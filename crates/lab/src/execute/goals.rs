@@ -226,7 +226,10 @@ pub fn profile(prepared: &Prepared, program: &str, stock: &Stock) -> Result<Prof
         let known = names.iter().map(|called| called.name.as_str());
         let known: Vec<&str> = known.chain([TRAINING]).collect();
         let meant = headtime_units::nearest(program, known.clone());
-        let meant = meant.map_or(String::new(), |name| format!("; did you mean \"{name}\"?"));
+        let meant = meant.map_or_else(
+            || ".".to_owned(),
+            |name| format!("; did you mean \"{name}\"?"),
+        );
         let known = known.join(", ");
         Fault::Usage(format!(
             "\"{program}\" is no program of the scenario{meant} Allowed are {known}"

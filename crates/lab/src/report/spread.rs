@@ -2,11 +2,13 @@
 
 use super::statistics::round;
 use headtime_sim::Distribution;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-/// A distribution in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+/// A distribution in milliseconds. As JSON, the values of an empty distribution are `null`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
+    /// True if the distribution has no values. The other fields are then 0.
+    pub is_empty: bool,
     /// The mean.
     pub mean: f64,
     /// The median.
@@ -24,7 +26,6 @@ pub struct Spread {
     /// Mean over the repeats of the largest value.
     pub max_mean: f64,
     /// 99th percentile with the values in each step of the histogram spread evenly over the step. For figures.
-    #[serde(skip)]
     pub p99_between: f64,
 }
 
@@ -90,6 +91,7 @@ impl Spread {
             one.percentiles_ms([50.0, 90.0, 95.0, 99.0, 99.9])
         });
         Spread {
+            is_empty: repeats.iter().all(|one| one.count() == 0),
             mean: mean(&Distribution::mean_ms),
             p50,
             p90,
@@ -106,5 +108,14 @@ impl Spread {
                 6,
             ),
         }
+    }
+}
+
+impl Serialize for Spread {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let values = Spread::VALUES.map(|(name, value)| (name, value(self)));
+        let values = values.into_iter().chain([("max_mean", self.max_mean)]);
+        serializer
+            .collect_map(values.map(|(name, value)| (name, (!self.is_empty).then_some(value))))
     }
 }

@@ -339,7 +339,7 @@ fn check(table: &Table, axes: &[SweptAxis]) -> Result<(), Error> {
         let first = key.split('.').next().unwrap_or_default().trim();
         if !Scenario::KEYS.contains(&first) {
             let known = Scenario::KEYS.into_iter().chain(WORDS);
-            let guess = did_you_mean(first, known, "");
+            let guess = did_you_mean(first, known, ".");
             let problem = format!(
                 "unknown key{guess} Allowed are the keys of a scenario, such as engine.depth, and {}",
                 WORDS.join(", ")

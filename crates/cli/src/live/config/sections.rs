@@ -379,8 +379,9 @@ impl DiskConfig {
             ("faults", self.faults != other.faults),
             ("scrub", self.scrub != other.scrub),
             ("sole_writer", self.sole_writer != other.sole_writer),
-            ("export", self.exports != other.exports),
         ];
+        let both = self.exports.iter().chain(&other.exports);
+        let exports = both.filter(|of| !self.exports.contains(of) || !other.exports.contains(of));
         let own = own
             .into_iter()
             .filter_map(|(key, differs)| differs.then_some(key));
@@ -388,6 +389,7 @@ impl DiskConfig {
         let mut keys = differing_keys(&self.stack, &other.stack);
         keys.retain(|key| !["scheduler", "gate", "depth"].contains(&key.as_str()));
         keys.extend(own.map(str::to_owned));
+        keys.extend(exports.map(|export| format!("export {}", export.name)));
         keys.into_iter().collect()
     }
 }

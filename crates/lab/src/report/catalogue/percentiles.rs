@@ -97,7 +97,10 @@ pub(super) fn spread(
             percent => words(percent[1..].parse().expect("p and a number")),
         };
         let help = format!("{help}, {which}").leak();
-        let of = move |row: &Row<'_>| Field::from(of(row).map(|spread| value(&spread)));
+        let of = move |row: &Row<'_>| {
+            let spread = of(row).filter(|spread| !spread.is_empty);
+            Field::from(spread.map(|spread| value(&spread)))
+        };
         Measure::new(Better::Less, name, "ms", help, of)
     })
 }
