@@ -50,6 +50,8 @@ mod rates;
 mod scrub;
 #[path = "serve/starts.rs"]
 mod starts;
+#[path = "serve/swarm.rs"]
+mod swarm;
 #[path = "serve/top.rs"]
 mod top;
 #[path = "serve/versions.rs"]

@@ -526,15 +526,11 @@ impl Disk {
     /// [Stops](Disk::stop) all `disks` at the same time. Returns the names of the disks whose last flush or log failed,
     /// each with the error.
     pub fn stop_all<'a>(disks: impl Iterator<Item = &'a Disk>) -> Vec<(&'a str, io::Error)> {
-        std::thread::scope(|scope| {
-            let stops: Vec<_> = disks
-                .map(|disk| scope.spawn(|| Some((disk.name(), disk.stop().err()?))))
-                .collect();
-            let ended = stops.into_iter();
-            ended
-                .filter_map(|stop| stop.join().expect("stopping a disk does not panic"))
-                .collect()
-        })
+        let disks: Vec<&Disk> = disks.inspect(|disk| disk.order(Order::Stop)).collect();
+        let ended = disks.into_iter();
+        ended
+            .filter_map(|disk| Some((disk.name(), disk.stop().err()?)))
+            .collect()
     }
 
     fn order(&self, order: Order) {

@@ -204,10 +204,13 @@ impl Server {
 
 /// Runtime for futures, and signals that the futures wait for.
 fn runtime() -> Result<(Runtime, Signals), Fault> {
+    // At a limit of threads or memory, a runtime without a thread for blocking work would end the server at the next such work.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_keep_alive(Duration::MAX)
         .build()
         .map_err(|error| Fault::File(format!("cannot start the runtime: {error}")))?;
+    runtime.spawn_blocking(|| ());
     let within = runtime.enter();
     let signals = Signals::new()?;
     drop(within);

@@ -4,7 +4,7 @@ use super::nbd::{Ask, Client};
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -41,6 +41,8 @@ pub fn run(directory: &Path, args: &[&str]) -> Output {
 pub struct Server {
     pub directory: PathBuf,
     child: Child,
+    /// True if the directory outlives the server.
+    keeps: bool,
     /// The server's line on standard output.
     pub ready: String,
 }
@@ -72,7 +74,11 @@ impl Server {
         (directory, command)
     }
 
-    fn spawn_telling(directory: PathBuf, command: &mut Command, to: impl Into<Stdio>) -> Server {
+    pub fn spawn_telling(
+        directory: PathBuf,
+        command: &mut Command,
+        to: impl Into<Stdio>,
+    ) -> Server {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(to)
@@ -84,10 +90,21 @@ impl Server {
         let server = Server {
             directory,
             child,
+            keeps: false,
             ready,
         };
         assert!(server.ready.starts_with("ready "), "{}", server.messages());
         server
+    }
+
+    /// Ends the server, and leaves the directory for another one.
+    pub fn keep(mut self) {
+        self.keeps = true;
+    }
+
+    /// Number of its process.
+    pub fn process(&self) -> u32 {
+        self.child.id()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -116,9 +133,14 @@ impl Server {
 
     /// From now on it may make files this long and no longer. Returns false if the machine has nothing that says so.
     pub fn limit_files(&self, bytes: &str) -> bool {
+        self.limit(&format!("--fsize={bytes}:unlimited"))
+    }
+
+    /// Sets a limit of its process, as an option of prlimit(1).
+    pub fn limit(&self, option: &str) -> bool {
         let mut limit = Command::new("prlimit");
         limit.arg(format!("--pid={}", self.child.id()));
-        limit.arg(format!("--fsize={bytes}:unlimited"));
+        limit.arg(option);
         match limit.status() {
             Ok(status) => {
                 assert!(status.success());
@@ -133,15 +155,20 @@ impl Server {
 
     /// Waits for its end; the exit code.
     pub fn end(&mut self) -> Option<i32> {
-        let mut code = None;
+        self.end_status().code()
+    }
+
+    /// Waits for its end.
+    pub fn end_status(&mut self) -> ExitStatus {
+        let mut status = None;
         wait_until(
             || {
-                code = self.child.try_wait().unwrap();
-                code.is_some()
+                status = self.child.try_wait().unwrap();
+                status.is_some()
             },
             || "the server does not end".to_owned(),
         );
-        code.and_then(|code| code.code())
+        status.expect("it has ended")
     }
 
     /// Tells it to end, and waits.
@@ -193,7 +220,7 @@ impl Drop for Server {
         }
         if std::thread::panicking() {
             eprintln!("{}", self.messages());
-        } else {
+        } else if !self.keeps {
             let _ = fs::remove_dir_all(&self.directory);
         }
     }

@@ -389,3 +389,20 @@ fn messages_for_machines() {
     let ready: serde_json::Value = serde_json::from_str(ready.expect("it says so")).unwrap();
     assert_eq!(ready["level"], "INFO");
 }
+
+/// Work that may block needs a thread. The runtime's threads used to end after ten seconds without work, and no other could be made at the
+/// limit.
+#[test]
+fn a_server_that_cannot_make_threads_reads_its_configuration_and_ends() {
+    let mut server = Server::start("threads", CONFIG, &[]);
+    std::thread::sleep(Duration::from_secs(11));
+    let sizes = fs::read_to_string(format!("/proc/{}/statm", server.process())).unwrap();
+    let pages: u64 = sizes.split(' ').next().unwrap().parse().unwrap();
+    if !server.limit(&format!("--as={}:", pages * 4096)) {
+        return;
+    }
+    server.signal("HUP");
+    server.wait_for("the configuration was read again");
+    assert_eq!(server.terminate(), Some(0));
+    assert!(!server.messages().contains("a bug"));
+}

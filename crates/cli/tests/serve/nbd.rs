@@ -6,11 +6,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Kind of request.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub enum Ask {
     Read = 0,
     Write = 1,
     Flush = 3,
+    Zeroes = 6,
 }
 
 /// An answer: the request's number, and the error's, 0 for none.
@@ -66,15 +67,26 @@ impl Client {
 
     /// The next answer; `data` is filled if it is one to a read that succeeded.
     pub fn answer(&mut self, data: &mut [u8]) -> Result<Answer> {
+        let answer = self.reply()?;
+        if answer.error == 0 {
+            self.read(data)?;
+        }
+        Ok(answer)
+    }
+
+    /// The next answer without its data.
+    pub fn reply(&mut self) -> Result<Answer> {
         let mut reply = [0; 16];
         self.stream.read_exact(&mut reply)?;
         assert_eq!(reply[..4], 0x6744_6698_u32.to_be_bytes());
         let error = u32::from_be_bytes(reply[4..8].try_into().unwrap());
         let cookie = u64::from_be_bytes(reply[8..].try_into().unwrap());
-        if error == 0 {
-            self.stream.read_exact(data)?;
-        }
         Ok(Answer { cookie, error })
+    }
+
+    /// Data of an answer.
+    pub fn read(&mut self, data: &mut [u8]) -> Result<()> {
+        self.stream.read_exact(data)
     }
 
     /// Reads bytes and drops them.
@@ -94,8 +106,8 @@ impl Client {
                 self.send(ask, 1, offset, len, &[])?;
                 Ok(self.answer(data)?.error)
             }
-            Ask::Flush => {
-                self.send(ask, 1, 0, 0, &[])?;
+            Ask::Flush | Ask::Zeroes => {
+                self.send(ask, 1, offset, len, &[])?;
                 Ok(self.answer(&mut [])?.error)
             }
         }

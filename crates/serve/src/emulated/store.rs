@@ -49,7 +49,7 @@ pub(super) struct WriteError {
 /// Converts an error of the kernel to the failure of a command.
 pub(super) fn failure(errno: Errno) -> Failure {
     let kind = match errno {
-        Errno::NOSPC | Errno::DQUOT => Kind::NoSpace,
+        Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Kind::NoSpace,
         _ => Kind::Device,
     };
     Failure {
@@ -266,6 +266,14 @@ mod tests {
             file_bytes,
             create: true,
         }
+    }
+
+    #[test]
+    fn a_limit_of_space_is_told_from_a_failed_device() {
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
+            assert_eq!(failure(errno).kind, Kind::NoSpace);
+        }
+        assert_eq!(failure(Errno::IO).kind, Kind::Device);
     }
 
     #[test]
