@@ -11,7 +11,8 @@ configure_tls() {
     configure noop 32 "$(in_file "$work/file.img")" "nbd = [\"unix:$socket\", \"tcp:127.0.0.1:0\"]
 tls_certificate = \"$work/pki/$1/server-cert.pem\"
 tls_key = \"$work/pki/$1/server-key.pem\"
-tls_ca = \"$work/pki/ca/ca-cert.pem\""
+tls_ca = \"$work/pki/ca/ca-cert.pem\"
+control = \"unix:$control\""
 }
 truncate --size=64M "$work/file.img"
 configure_tls server
@@ -79,6 +80,16 @@ cmp "$work/random" "$work/file.img"
 nbdcopy --connections=4 "$(nbds alice)" "$work/back"
 cmp "$work/random" "$work/back"
 echo 'nbdcopy: 64 MiB there and back'
+
+# A reader whose output nobody takes keeps its connection.
+nbdcopy "$(nbds alice)" - 2>/dev/null | sleep 60 &
+reader=$!
+named() { "$headtime" control "$control" status | grep -q "^  disk0 .* $1$"; }
+wait_for 10 named 'alice (1)'
+"$headtime" control "$control" status --json | grep -q '"alice": 1' || fail 'no client in JSON'
+kill "$reader"
+wait_for 10 eval '! named "alice.*"'
+echo 'status: the name in the certificate, as long as the client is connected'
 
 qemu alice info | grep -q '64 MiB (67108864 bytes)' || fail 'qemu-img info'
 qemu alice convert -O raw "$work/converted"

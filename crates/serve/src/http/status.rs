@@ -3,6 +3,7 @@
 use crate::goals::ProgramStatus;
 use crate::goals::coordinator::ServerStatus;
 use crate::metrics::{CLASS_NAMES, Labelled, MemberSnapshot, OPS, Page, Times};
+use crate::nbd::Counts;
 use crate::scrub::{FoundSectors, PromiseStatus, Promises, ScrubState, ScrubStatus};
 use headtime_linux::clock::Wall;
 use headtime_units::{MorePercent, Nanos};
@@ -12,7 +13,9 @@ use serde_json::{Map, Value, json};
 pub(super) fn render(page: &Page) -> String {
     let silent = page.silent.iter();
     let silent = silent.map(|name| json!({ "name": name, "up": false }));
-    let disks: Vec<Value> = page.disks.iter().map(disk).chain(silent).collect();
+    let disks = page.disks.iter();
+    let disks = disks.map(|labelled| disk(labelled, page.nbd.as_deref()));
+    let disks: Vec<Value> = disks.chain(silent).collect();
     let status = json!({
         "version": page.version,
         "uptime_s": page.uptime.as_secs_f64(),
@@ -70,7 +73,7 @@ pub(super) fn servers(servers: &[ServerStatus], programs: &[ProgramStatus]) -> V
     json!({ "servers": servers.collect::<Vec<_>>(), "programs": goals(programs) })
 }
 
-fn disk(labelled: &Labelled) -> Value {
+fn disk(labelled: &Labelled, nbd: Option<&Counts>) -> Value {
     let snapshot = &labelled.snapshot;
     let metrics = &snapshot.metrics;
     let exports = labelled.exports.iter().zip(&metrics.exports);
@@ -87,6 +90,7 @@ fn disk(labelled: &Labelled) -> Value {
                 "refused": export.refused,
                 "expired": export.expired,
                 "unfinished": export.unfinished,
+                "clients": nbd.map(|counts| counts.certified(name)),
                 "rate": export.rate.map(|rate| rate.0),
                 "bytes": { "read": bytes[0], "write": bytes[1] },
                 "queue_ms": times(&export.queue.read()),

@@ -10,7 +10,7 @@ use super::tls::Tls;
 use crate::disk::{Export, ExportLimits};
 use crate::listen::{self, ACCEPT_AGAIN, Bound, Listen, Stream};
 use crate::request::Completer as _;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -103,6 +103,16 @@ pub struct Counts {
     connections: AtomicU64,
     turned_away: AtomicU64,
     failed: AtomicU64,
+    /// Clients with certificates. Each connection holds its client.
+    certified: Mutex<Vec<Weak<CertifiedClient>>>,
+}
+
+/// Client with a certificate.
+#[derive(Debug)]
+struct CertifiedClient {
+    export: String,
+    /// Name in the certificate.
+    name: String,
 }
 
 impl Counts {
@@ -124,6 +134,33 @@ impl Counts {
     /// Number of connections that ended with an error.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Names in the certificates of an export's clients, each with the number of connections.
+    pub fn certified(&self, export: &str) -> BTreeMap<String, u64> {
+        let mut names = BTreeMap::new();
+        let clients = self
+            .certified
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for client in clients.iter().filter_map(Weak::upgrade) {
+            if client.export == export {
+                *names.entry(client.name.clone()).or_default() += 1;
+            }
+        }
+        names
+    }
+
+    /// Counts a client as connected as long as the result lives.
+    fn certify(&self, export: String, name: String) -> Arc<CertifiedClient> {
+        let client = Arc::new(CertifiedClient { export, name });
+        let mut clients = self
+            .certified
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|client| client.strong_count() > 0);
+        clients.push(Arc::downgrade(&client));
+        client
     }
 }
 
@@ -379,12 +416,15 @@ impl Common {
             },
             inbox,
         };
+        let certificate = channel.client_name();
         tracing::debug!(
             export = terms.export.name,
             ?choice,
-            certificate = channel.client_name(),
+            certificate,
             "a client has connected"
         );
+        let export = &terms.export.name;
+        let _connected = certificate.map(|name| self.counts.certify(export.clone(), name));
         Session::new(channel, terms, &rest).run().await
     }
 

@@ -150,6 +150,9 @@ fn a_client_with_a_certificate_reads_what_it_wrote() {
     // Nobody needs TLS at the unix socket.
     let mut plain = Client::connect(&fixture.path(), "disk");
     assert!(plain.pread(4095, data.len() as u32) == data);
+    wait_until("one client with a certificate", || {
+        fixture.counts.certified("disk") == [("alice".to_owned(), 1)].into()
+    });
     // Many small requests at a time.
     let cookies: Vec<u64> = (0..256)
         .map(|at| alice.request(command::READ, 0, at * 512, 512, b""))
@@ -159,6 +162,7 @@ fn a_client_with_a_certificate_reads_what_it_wrote() {
     assert_eq!(replies, cookies);
     alice.request(command::DISC, 0, 0, 0, b"");
     assert!(alice.is_closed());
+    wait_until("none", || fixture.counts.certified("disk").is_empty());
     drop(plain);
 }
 

@@ -179,6 +179,14 @@ fn of_exports(exports: &[Value]) -> Vec<TableColumn> {
     if exports.iter().any(|export| expired(export) > 0) {
         columns.push(of("expired", &|export| expired(export).to_string()));
     }
+    let clients = |export: &Value| {
+        let clients = export["clients"].as_object().into_iter().flatten();
+        let clients = clients.map(|(name, count)| format!("{} ({count})", one_line(name)));
+        clients.collect::<Vec<_>>().join(", ")
+    };
+    if exports.iter().any(|export| !clients(export).is_empty()) {
+        columns.push(TableColumn::words("clients", exports.iter().map(clients)));
+    }
     columns
 }
 
