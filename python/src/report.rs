@@ -401,13 +401,13 @@ impl Trace {
     }
 
     fn __len__(&self) -> usize {
-        self.trace.requests.len()
+        self.trace.count() as usize
     }
 
     /// True if each request has a process and a completion.
     #[getter]
     fn is_closed(&self) -> bool {
-        let mut requests = self.trace.requests.iter();
+        let mut requests = self.trace.iter();
         requests.all(|one| one.completion.is_some() && one.process.is_some())
     }
 
@@ -419,11 +419,11 @@ impl Trace {
     /// The requests, in the order of arrival.
     #[getter]
     fn requests(&self) -> Table {
-        let all = || self.trace.requests.iter();
-        let seconds = |of: fn(&TraceRequest) -> Option<f64>| -> ArrayRef {
+        let all = || self.trace.iter();
+        let seconds = |of: fn(TraceRequest) -> Option<f64>| -> ArrayRef {
             Arc::new(all().map(of).collect::<Float64Array>())
         };
-        let counts = |of: fn(&TraceRequest) -> Option<u64>| -> ArrayRef {
+        let counts = |of: fn(TraceRequest) -> Option<u64>| -> ArrayRef {
             Arc::new(all().map(of).collect::<UInt64Array>())
         };
         let ops = StringArray::from_iter_values(all().map(|one| op(one.op)));

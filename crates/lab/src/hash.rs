@@ -34,22 +34,14 @@ impl Hash {
 
     /// Adds the requests of a trace.
     pub(crate) fn trace(&mut self, trace: &Trace) {
-        for request in &trace.requests {
+        trace.iter().for_each(|request| {
             // One step for eight bytes: a trace may have millions of requests.
-            for word in [
-                request.arrival.map_or(u64::MAX, |time| time.as_nanos()),
-                request.completion.map_or(u64::MAX, |time| time.as_nanos()),
-                u64::from(request.device) << 32 | u64::from(request.process.unwrap_or(0)),
-                request.extent.start.get(),
-                request.extent.len.get() << 16
-                    | (request.op as u64) << 8
-                    | u64::from(request.flags.bits()),
-            ] {
+            for word in request.words() {
                 self.0 = (self.0 ^ word)
                     .wrapping_mul(0x0000_0100_0000_01b3)
                     .rotate_left(23);
             }
-        }
+        });
     }
 
     pub(crate) fn finish(self) -> String {

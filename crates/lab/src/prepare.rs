@@ -1,6 +1,7 @@
 //! Prepares a scenario for its runs: drives with their changes, and the trace on each drive.
 
 use crate::fault::Fault;
+use crate::files::scratch_file;
 use crate::hash::{Hash, hash_of};
 use crate::scenario::{Device, Group, Replay, Scenario, Workload};
 use crate::stock::Stock;
@@ -12,7 +13,7 @@ use headtime_host::workload::{Laid, ReplaySpec, Traced};
 use headtime_sched::Op;
 use headtime_stack::{Firmware, Known, Source, changed, with_firmware};
 use headtime_workload::{
-    CsvColumns, Fitter, Part, ReadOptions, Script, SyntheticSpec, Trace, TraceError,
+    CsvColumns, Fitter, Part, ReadOptions, Scratch, Script, SyntheticSpec, Trace, TraceError,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -228,6 +229,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
         None => Vec::new(),
         Some((_, trace)) => {
             hash.trace(trace);
+            scratch_fault(trace.failure())?;
             notes.splice(0..0, reading_notes(trace));
             names(trace, &devices)
         }
@@ -258,13 +260,34 @@ fn size(drive: &Profile, striped: Option<&Striped>) -> DiskSize {
 pub fn read(replay: &Replay) -> Result<Trace, Fault> {
     let reading = &replay.reading;
     let options = reading.options()?;
-    Trace::open_all(&replay.file, &options).map_err(trace_fault)
+    let scratch = (!replay.is_whole()).then_some(Scratch {
+        file: scratch_file,
+        from: LONG,
+    });
+    Trace::open_long(&replay.file, &options, scratch).map_err(trace_fault)
+}
+
+/// Number of requests from which on a trace goes to a temporary file. They take 64 MiB in memory.
+const LONG: usize = 1 << 20;
+
+/// Refuses a temporary file that could not be read to its end.
+///
+/// # Errors
+///
+/// If there is a failure.
+pub(crate) fn scratch_fault(failure: Option<&str>) -> Result<(), Fault> {
+    failure.map_or(Ok(()), |problem| {
+        let text = format!("the temporary file of a long trace cannot be read: {problem}");
+        Err(Fault::File(text))
+    })
 }
 
 /// Turns an error of a trace into a fault.
 pub fn trace_fault(error: TraceError) -> Fault {
     match error {
-        TraceError::Open { .. } | TraceError::Read { .. } => Fault::File(error.to_string()),
+        TraceError::Open { .. } | TraceError::Read { .. } | TraceError::Scratch { .. } => {
+            Fault::File(error.to_string())
+        }
         _ if error.is_odd_line() => {
             Fault::Input(format!("{error}; --lenient passes over odd lines"))
         }
@@ -377,7 +400,7 @@ fn by_device(file: &str, disk: DiskSize, stock: &Stock) -> Result<Vec<Vec<Traced
     let devices = chosen(&replay, &trace)?;
     let script = script(&replay, &trace, &devices, "", disk)?;
     let mut by_device = vec![Vec::new(); devices.len()];
-    for request in script.requests() {
+    for request in script.iter() {
         if matches!(request.op, Op::Read | Op::Write) {
             // Export 0 says that the trace has no devices. All requests are of one process then.
             let device = usize::from(request.origin.export).saturating_sub(1);
@@ -388,7 +411,7 @@ fn by_device(file: &str, disk: DiskSize, stock: &Stock) -> Result<Vec<Vec<Traced
 }
 
 fn note_changes(notes: &mut Vec<String>, script: &Script, profile: &Profile) {
-    let total = script.requests().len();
+    let total = script.count();
     if script.moved() > 0 {
         notes.push(format!(
             "{}: {} of {total} requests lay past the end of the drive and were wrapped",
@@ -467,8 +490,8 @@ pub fn reading_notes(trace: &Trace) -> Vec<String> {
     if notes.outside > 0 {
         texts.push(format!(
             "{file}: {} of its {} requests are used",
-            trace.requests.len(),
-            trace.requests.len() as u64 + notes.outside
+            trace.count(),
+            trace.count() + notes.outside
         ));
     }
     let odd = &notes.odd;

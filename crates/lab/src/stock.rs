@@ -163,7 +163,7 @@ impl Stock {
         replay: &Replay,
         read: impl FnOnce() -> Result<Trace, Fault>,
     ) -> Result<(Arc<Trace>, String), Fault> {
-        let key = format!("{:?}", (&replay.file, &replay.reading));
+        let key = format!("{:?}", (&replay.file, &replay.reading, replay.is_whole()));
         self.traces.get(key, || {
             let trace = read()?;
             let mut hash = Hash::default();

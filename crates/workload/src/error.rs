@@ -171,6 +171,17 @@ pub enum TraceError {
         /// The other arrival.
         other: String,
     },
+    /// Requests of a long trace cannot be kept.
+    #[error(
+        "{file}: the trace is long, and its requests cannot be kept in a temporary file: {source}; give a directory \
+         with more room (TMPDIR)"
+    )]
+    Scratch {
+        /// Name of the trace's file.
+        file: String,
+        /// Error of the operating system.
+        source: io::Error,
+    },
     /// The options do not go with the format.
     #[error("{file}: format {format}: {problem}")]
     Options {

@@ -30,7 +30,7 @@ pub struct Fitter {
 }
 
 /// An extent on the drive, and the changes that were needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fitted {
     /// The sectors of the drive.
     pub extent: Extent,

@@ -28,7 +28,7 @@
 //! ```
 //!
 //! The crate has no clock (time is an argument), no disk and no printing. The only I/O is reading the
-//! trace file that a caller names.
+//! trace file that a caller names, and the scratch file that a caller opens for a long trace.
 
 mod calendar;
 mod error;
@@ -47,6 +47,7 @@ mod read;
 mod reader;
 mod replay;
 mod ring;
+mod scratch;
 mod source;
 mod synthetic;
 #[cfg(feature = "serde")]
@@ -67,6 +68,7 @@ pub use replay::{
     SpeedError, Start,
 };
 pub use ring::{BLOCK_EVENTS, NAME_MAX, RingError, RingEvent, RingPage, RingReader};
+pub use scratch::Scratch;
 pub use source::{NewRequest, Returned, Source};
 pub use synthetic::{
     Cycle, DistributionError, First, Pacing, Places, ProcessSpec, SizeDistribution, Sizes,

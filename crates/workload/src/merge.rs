@@ -52,7 +52,7 @@ impl Trace {
         all.device_names = (0..).zip(devices.into_list()).collect();
         // A step back from one file to the next does not count as out of order.
         let counted = (all.notes.out_of_order, all.notes.step_back_max);
-        all.sort();
+        all.sort(0);
         (all.notes.out_of_order, all.notes.step_back_max) = counted;
         Ok(all)
     }
@@ -94,10 +94,14 @@ impl Trace {
     ///
     /// If the part has no request.
     pub(crate) fn keep(&mut self, part: Part) -> Result<(), TraceError> {
-        let all = self.requests.len();
+        let all = self.count();
         let mut arrivals = self.requests.iter().filter_map(|request| request.arrival);
         let first = arrivals.next();
-        let duration = first.map(|first| arrivals.next_back().unwrap_or(first) - first);
+        let mut duration = first.map(|first| arrivals.next_back().unwrap_or(first) - first);
+        if let Some(filed) = &mut self.filed {
+            duration = Some(filed.arrivals.1 - filed.arrivals.0);
+            filed.keep(part);
+        }
         if part.from.is_some() || part.span.is_some() {
             let from = part.from.unwrap_or(Nanos::ZERO);
             self.requests.retain(|request| {
@@ -112,11 +116,12 @@ impl Trace {
             self.requests
                 .truncate(usize::try_from(most).unwrap_or(usize::MAX));
         }
-        self.notes.outside += (all - self.requests.len()) as u64;
-        if self.requests.is_empty() {
+        let left = self.count();
+        self.notes.outside += all - left;
+        if left == 0 {
             return Err(TraceError::EmptyPart {
                 file: self.notes.file.clone(),
-                requests: all,
+                requests: all as usize,
                 duration,
             });
         }

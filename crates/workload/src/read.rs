@@ -5,7 +5,7 @@ use crate::format::{self, blktrace};
 use crate::input::Input;
 use crate::lines::Lines;
 use crate::reader::{ReadOptions, Reader, line_error};
-use crate::{Format, Trace};
+use crate::{Format, Scratch, Trace};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -48,6 +48,25 @@ impl Trace {
         paths: &[impl AsRef<Path>],
         options: &ReadOptions,
     ) -> Result<Trace, TraceError> {
+        Trace::open_long(paths, options, None)
+    }
+
+    /// As [`Trace::open_all`]. The requests of a long trace in one file go to a scratch file. Then
+    /// [`Trace::requests`] is empty, and [`Trace::iter`] returns them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::open_all`], and if the scratch file cannot be written.
+    ///
+    /// # Panics
+    ///
+    /// If there is no path.
+    pub fn open_long(
+        paths: &[impl AsRef<Path>],
+        options: &ReadOptions,
+        scratch: Option<Scratch>,
+    ) -> Result<Trace, TraceError> {
+        let scratch = scratch.filter(|_| paths.len() == 1);
         let mut records = Vec::new();
         let mut traces = Vec::new();
         let inputs = paths.iter().filter(|path| is_input(path.as_ref()));
@@ -71,7 +90,7 @@ impl Trace {
                 records.push(opened);
             } else {
                 let (format, start) = (opened.format, opened.guessed.clone());
-                let read = opened.read(options);
+                let read = opened.read(options, scratch);
                 traces.push(read.map_err(|error| guessed(error, format, start))?);
             }
         }
@@ -99,7 +118,7 @@ impl Trace {
         let opened = Opened::new(file.to_owned(), Box::new(input), options)?;
         let mut trace = match opened.format {
             Format::Blktrace => read_records(vec![opened], options)?,
-            _ => opened.read(options)?,
+            _ => opened.read(options, None)?,
         };
         trace.keep(options.part)?;
         Ok(trace)
@@ -142,8 +161,12 @@ impl<'a> Opened<'a> {
         })
     }
 
-    fn read(mut self, options: &ReadOptions) -> Result<Trace, TraceError> {
-        let mut reader = Reader::new(&self.file, self.format, options);
+    fn read(
+        mut self,
+        options: &ReadOptions,
+        scratch: Option<Scratch>,
+    ) -> Result<Trace, TraceError> {
+        let mut reader = Reader::new(&self.file, self.format, options).with_scratch(scratch);
         reader.check_options()?;
         let lines = &mut self.lines;
         match self.format {
@@ -184,7 +207,10 @@ fn read_records(files: Vec<Opened<'_>>, options: &ReadOptions) -> Result<Trace, 
 fn guessed(error: TraceError, format: Format, start: Option<Vec<u8>>) -> TraceError {
     let of_the_system = matches!(
         error,
-        TraceError::Open { .. } | TraceError::Read { .. } | TraceError::Compressed { .. }
+        TraceError::Open { .. }
+            | TraceError::Read { .. }
+            | TraceError::Compressed { .. }
+            | TraceError::Scratch { .. }
     );
     match start {
         Some(start) if !of_the_system => TraceError::Guessed {

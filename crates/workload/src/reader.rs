@@ -6,11 +6,13 @@ use crate::lines::{LINE_MAX, LineError, Lines};
 use crate::names::ProcessNames;
 use crate::number::TIME_MAX;
 use crate::pairing::{BlockEvent, Paired};
+use crate::scratch::{Filed, FiledRequests, Scratch, Spill};
 use crate::trace::{ADDRESS_END, LENGTH_MAX, TRACE_SECTOR};
 use crate::{ArrivalEvent, CsvColumns, Format, Notes, TimeUnit, Trace, TraceRequest};
 use headtime_sched::Op;
 use headtime_units::{Extent, Nanos, Time};
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
 
 /// Options for reading a trace. By default the content decides the format, and every file is taken as
 /// it is.
@@ -69,6 +71,15 @@ pub(crate) struct Reader<'a> {
     pub arrivals: Option<(Time, Time)>,
     pub device_names: Vec<(u32, String)>,
     pub process_names: ProcessNames,
+    /// Place for the requests of a long trace. `None` keeps all in `requests`.
+    scratch: Option<Scratch>,
+    /// Number of `requests` at which half of them go to the scratch file.
+    spill_at: usize,
+    spill: Option<Spill>,
+    /// The requests, once all are in a file.
+    pub filed: Option<Filed>,
+    /// Number of the first of `requests` that were sorted before, and counted if they were out of order.
+    sorted: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -81,12 +92,25 @@ impl<'a> Reader<'a> {
             arrivals: None,
             device_names: Vec::new(),
             process_names: ProcessNames::default(),
+            scratch: None,
+            spill_at: usize::MAX,
+            spill: None,
+            filed: None,
+            sorted: 0,
         }
+    }
+
+    /// Gives the requests of a long trace a place.
+    pub(crate) fn with_scratch(mut self, scratch: Option<Scratch>) -> Reader<'a> {
+        self.scratch = scratch;
+        self.spill_at = scratch.map_or(usize::MAX, |scratch| scratch.from);
+        self
     }
 
     /// Returns the collected requests as a trace.
     pub(crate) fn finish(mut self) -> Result<Trace, TraceError> {
-        if self.requests.is_empty() {
+        self.settle()?;
+        if self.requests.is_empty() && self.filed.is_none() {
             return Err(TraceError::Empty(Box::new(self.notes)));
         }
         self.device_names.sort_unstable();
@@ -95,9 +119,75 @@ impl<'a> Reader<'a> {
             notes: self.notes,
             device_names: self.device_names,
             process_names: self.process_names.into_table(),
+            filed: self.filed.map(Arc::new),
         };
-        trace.sort();
+        trace.sort(self.sorted);
         Ok(trace)
+    }
+
+    /// Writes the earlier half of the requests to the scratch file, or `all`.
+    #[cold]
+    #[inline(never)]
+    fn spill(&mut self, all: bool) -> Result<(), TraceError> {
+        let Some(scratch) = self.scratch else {
+            return Ok(());
+        };
+        let count = self.requests.len() / if all { 1 } else { 2 };
+        let has_arrivals = self.requests.iter().all(|one| one.arrival.is_some());
+        self.notes.sort(&mut self.requests, self.sorted);
+        self.sorted = self.requests.len();
+        let mut write = || -> io::Result<bool> {
+            if self.spill.is_none() {
+                self.spill = Some(Spill::new(scratch)?);
+            }
+            let spill = self.spill.as_mut().expect("it was made");
+            Ok(has_arrivals && spill.write(&self.requests[..count])?)
+        };
+        match write() {
+            Ok(true) => {
+                self.requests.drain(..count);
+                self.sorted -= count;
+                Ok(())
+            }
+            Ok(false) => self.take_back(),
+            Err(source) => Err(self.scratch_error(source)),
+        }
+    }
+
+    /// Writes the last requests to the scratch file, if others are there.
+    pub(crate) fn settle(&mut self) -> Result<(), TraceError> {
+        if self.spill.is_some() {
+            self.spill(true)?;
+        }
+        if let Some(spill) = self.spill.take() {
+            self.filed = Some(spill.finish().map_err(|error| self.scratch_error(error))?);
+        }
+        Ok(())
+    }
+
+    /// Takes all requests back into memory, and leaves them there.
+    pub(crate) fn take_back(&mut self) -> Result<(), TraceError> {
+        (self.scratch, self.spill_at) = (None, usize::MAX);
+        let spill = self.spill.take().map(Spill::finish).transpose();
+        let spill = spill.map_err(|error| self.scratch_error(error))?;
+        if let Some(filed) = spill.or(self.filed.take()) {
+            let filed = Arc::new(filed);
+            let mut requests: Vec<TraceRequest> = FiledRequests::new(&filed).collect();
+            if let Some(problem) = filed.failure() {
+                return Err(self.scratch_error(io::Error::other(problem)));
+            }
+            self.sorted += requests.len();
+            requests.append(&mut self.requests);
+            self.requests = requests;
+        }
+        Ok(())
+    }
+
+    fn scratch_error(&self, source: io::Error) -> TraceError {
+        TraceError::Scratch {
+            file: self.file.to_owned(),
+            source,
+        }
     }
 
     /// Refuses options that the format does not use, since the caller expects an effect.
@@ -146,6 +236,9 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         self.requests.push(request);
+        if self.requests.len() >= self.spill_at {
+            self.spill(false)?;
+        }
         Ok(())
     }
 
@@ -197,20 +290,26 @@ impl<'a> Reader<'a> {
 
     /// Makes the first arrival the zero of all times, if the times count from a calendar's zero. `zero`
     /// has been added to all times beforehand.
-    pub(crate) fn subtract_date(&mut self, zero: u64) {
-        let first = self
-            .requests
-            .iter()
-            .filter_map(|request| request.arrival)
-            .min();
+    pub(crate) fn subtract_date(&mut self, zero: u64) -> Result<(), TraceError> {
+        self.settle()?;
+        let first = match &self.filed {
+            Some(filed) => Some(filed.arrivals.0),
+            None => (self.requests.iter())
+                .filter_map(|request| request.arrival)
+                .min(),
+        };
         let Some(first) = first.filter(|first| *first >= DATE_MIN) else {
-            return;
+            return Ok(());
         };
         let base = first - Time::ZERO;
         self.notes.base = base.saturating_sub(Nanos::from_nanos(zero));
         // A request may have a completion and no arrival. Such a completion may precede the first
         // arrival.
         map_times(&mut self.requests, |time| time.saturating_sub(base));
+        if let Some(filed) = &mut self.filed {
+            filed.base = base;
+        }
+        Ok(())
     }
 
     /// Counts a line with a value that is not allowed, or returns an error if the options are not

@@ -2,10 +2,12 @@
 
 use crate::format::csv::{PRESETS, Preset};
 use crate::names::ProcessNames;
+use crate::scratch::{Filed, FiledRequests};
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Nanos, Time};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Bytes in a sector of a trace. Traces always count sectors of 512 bytes. [`Fitter`](crate::Fitter)
@@ -48,6 +50,8 @@ pub struct Trace {
     pub(crate) device_names: Vec<(u32, String)>,
     /// Names of processes that have one, ascending by number.
     pub(crate) process_names: Vec<(u32, String)>,
+    /// The requests of a long trace, in place of `requests`.
+    pub(crate) filed: Option<Arc<Filed>>,
 }
 
 /// Notes on reading a trace: assumptions, omissions and changes.
@@ -209,9 +213,28 @@ impl Trace {
             notes: Notes::new("", Format::Csv),
             device_names: Vec::new(),
             process_names: Vec::new(),
+            filed: None,
         };
-        trace.sort();
+        trace.sort(0);
         trace
+    }
+
+    /// Returns all requests in order, also those of a long trace, which is in a file.
+    pub fn iter(&self) -> impl Iterator<Item = TraceRequest> {
+        let filed = self.filed.as_ref().map(FiledRequests::new);
+        let requests = self.requests.iter().copied();
+        requests.chain(filed.into_iter().flatten())
+    }
+
+    /// Number of requests.
+    pub fn count(&self) -> u64 {
+        let filed = self.filed.as_ref().map_or(0, |filed| filed.len());
+        self.requests.len() as u64 + filed
+    }
+
+    /// Error that ended [`Trace::iter`] too early.
+    pub fn failure(&self) -> Option<&str> {
+        self.filed.as_ref()?.failure()
     }
 
     /// Replaces the names of processes. The last name of a process counts. A name that stands for an
@@ -244,8 +267,8 @@ impl Trace {
     pub fn find_device(&self, text: &str) -> Option<u32> {
         let named = self.device_names.iter().find(|(_, name)| name == text);
         let device = named.map_or_else(|| text.parse().ok(), |(number, _)| Some(*number))?;
-        self.requests
-            .iter()
+        let mut requests = self.iter();
+        requests
             .any(|request| request.device == device)
             .then_some(device)
     }
@@ -254,46 +277,17 @@ impl Trace {
     pub fn devices(&self) -> Vec<u32> {
         // Most device numbers are small. A set of bits is the quickest for small numbers.
         let (mut low, mut high) = (0_u64, BTreeSet::new());
-        for request in &self.requests {
-            match request.device {
-                device @ 0..64 => low |= 1 << device,
-                device => _ = high.insert(device),
-            }
-        }
+        self.iter().for_each(|request| match request.device {
+            device @ 0..64 => low |= 1 << device,
+            device => _ = high.insert(device),
+        });
         let low = (0..64).filter(|device| low >> device & 1 == 1);
         low.chain(high).collect()
     }
 
-    /// Puts the requests in order of arrival, and counts the requests that were out of order.
-    pub(crate) fn sort(&mut self) {
-        let mut latest = Time::ZERO;
-        for request in &self.requests {
-            let Some(arrival) = request.arrival else {
-                continue;
-            };
-            let back = latest.saturating_since(arrival);
-            if !back.is_zero() {
-                self.notes.out_of_order += 1;
-                self.notes.step_back_max = self.notes.step_back_max.max(back);
-            }
-            latest = latest.max(arrival);
-        }
-        if self.notes.out_of_order > 0 {
-            // Requests without an arrival stay behind the previous request.
-            let mut latest = Time::ZERO;
-            let mut keyed: Vec<(Time, TraceRequest)> = self
-                .requests
-                .iter()
-                .map(|request| {
-                    latest = request.arrival.unwrap_or(latest);
-                    (latest, *request)
-                })
-                .collect();
-            keyed.sort_by_key(|(key, _)| *key);
-            self.requests.clear();
-            self.requests
-                .extend(keyed.into_iter().map(|(_, request)| request));
-        }
+    /// Puts the requests in order of arrival, as [`Notes::sort`].
+    pub(crate) fn sort(&mut self, sorted: usize) {
+        self.notes.sort(&mut self.requests, sorted);
     }
 }
 
@@ -324,6 +318,38 @@ impl Notes {
             odd: Odd::default(),
             outside: 0,
             kinds: Vec::new(),
+        }
+    }
+
+    /// Puts requests in order of arrival, and counts the requests that were out of order. The first
+    /// `sorted` requests were counted before.
+    pub(crate) fn sort(&mut self, requests: &mut Vec<TraceRequest>, sorted: usize) {
+        let before = requests[..sorted].iter().filter_map(|one| one.arrival);
+        let mut latest = before.max().unwrap_or(Time::ZERO);
+        for request in &requests[sorted..] {
+            let Some(arrival) = request.arrival else {
+                continue;
+            };
+            let back = latest.saturating_since(arrival);
+            if !back.is_zero() {
+                self.out_of_order += 1;
+                self.step_back_max = self.step_back_max.max(back);
+            }
+            latest = latest.max(arrival);
+        }
+        if self.out_of_order > 0 {
+            // Requests without an arrival stay behind the previous request.
+            let mut latest = Time::ZERO;
+            let mut keyed: Vec<(Time, TraceRequest)> = requests
+                .iter()
+                .map(|request| {
+                    latest = request.arrival.unwrap_or(latest);
+                    (latest, *request)
+                })
+                .collect();
+            keyed.sort_by_key(|(key, _)| *key);
+            requests.clear();
+            requests.extend(keyed.into_iter().map(|(_, request)| request));
         }
     }
 

@@ -171,7 +171,7 @@ pub(super) fn load(
         }
         Workload::Replay(replay) => {
             let script = set.script.as_ref().expect("a replay has a script");
-            let goal = goal(Some(script.requests().len() as u64));
+            let goal = goal(Some(script.count()));
             let script = Arc::clone(script);
             let fault = |error: ReplayError| Fault::Input(format!("{}: {error}", replay.name()));
             let source: Box<dyn Source + Send> = match replay.pace {

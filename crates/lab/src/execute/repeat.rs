@@ -10,7 +10,7 @@ use super::requests::Requests;
 use super::seed;
 use crate::fault::Fault;
 use crate::files::Output;
-use crate::prepare::{DriveSet, Prepared};
+use crate::prepare::{DriveSet, Prepared, scratch_fault};
 use crate::progress::Progress;
 use crate::scenario::{Cell, Workload, array};
 use crate::stock::Stock;
@@ -236,6 +236,7 @@ pub fn make(
     if let Some(fault) = log_error.or(rows_error) {
         return Err(fault);
     }
+    scratch_fault(set.script.as_ref().and_then(|script| script.failure()))?;
     if report.measured.requests == 0 {
         let (warm_up, simulated) = (scenario.run.warm_up, report.simulated);
         let problem = match warm_up.is_zero() {

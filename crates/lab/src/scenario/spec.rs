@@ -362,6 +362,11 @@ fn is_false(flag: &bool) -> bool {
 }
 
 impl Replay {
+    /// True if a run needs all requests of the trace in memory.
+    pub fn is_whole(&self) -> bool {
+        self.pace == Pace::ClosedPerProcess
+    }
+
     /// The trace of a program: all devices, addresses modulo the capacity.
     pub fn of_program(file: &str) -> Replay {
         Replay {

@@ -73,6 +73,7 @@ pub(crate) fn read<R: Read>(
         }
     }
     if version == Some(false) && waited.is_none() {
+        reader.take_back()?;
         for request in &mut reader.requests {
             request.arrival = None;
         }

@@ -69,7 +69,7 @@ pub(crate) fn read<R: Read>(
             Err(error) => reader.odd(number, *error)?,
         }
     }
-    reader.subtract_date(0);
+    reader.subtract_date(0)?;
     let (hosts, volumes) = (volumes.hosts.into_list(), volumes.list.into_list());
     let number = |index: u32| match (&hosts[..], volumes[index as usize]) {
         ([_], (_, disk)) => disk,
@@ -77,6 +77,9 @@ pub(crate) fn read<R: Read>(
     };
     for request in &mut reader.requests {
         request.device = number(request.device);
+    }
+    if let Some(filed) = &mut reader.filed {
+        filed.devices = (0..volumes.len() as u32).map(number).collect();
     }
     reader.device_names = volumes
         .iter()

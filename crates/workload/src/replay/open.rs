@@ -1,7 +1,7 @@
 //! A replay that keeps the recorded arrivals.
 
 use super::script::Cursor;
-use super::{ReplayError, Script, ScriptRequest};
+use super::{ReplayError, Script};
 use crate::{NewRequest, Source};
 use headtime_units::{Nanos, Time};
 use std::fmt;
@@ -93,29 +93,25 @@ impl OpenReplay {
     ///
     /// If a request has no arrival, or arrives too late for any run.
     pub fn new(script: Arc<Script>, speed: Speed, start: Start) -> Result<OpenReplay, ReplayError> {
-        let requests = script.requests();
-        if let Some(index) = requests
-            .iter()
-            .position(|request| request.arrival.is_none())
-        {
-            return Err(ReplayError::NoArrival {
-                request: index as u64 + 1,
-            });
+        if let Some(index) = script.untimed() {
+            return Err(ReplayError::NoArrival { request: index + 1 });
         }
         let zero = match start {
-            Start::AtOnce => requests.first().and_then(|request| request.arrival),
+            Start::AtOnce => script.iter().next().and_then(|request| request.arrival),
             Start::AsRecorded => None,
         };
         let zero = zero.unwrap_or(Time::ZERO);
-        let too_late = |request: &ScriptRequest| {
-            let arrival = request.arrival.map(|at| speed.scale(at - zero));
+        let too_late = |arrival: Option<Time>| {
+            let arrival = arrival.map(|at| speed.scale(at - zero));
             arrival.is_some_and(|arrival| Time::ZERO.saturating_add(arrival) > Time::LATEST)
         };
         // Requests are in order of arrival.
-        let first = requests.partition_point(|request| !too_late(request));
-        if first < requests.len() {
+        if too_late(script.last()) {
+            let in_time = script
+                .iter()
+                .take_while(|request| !too_late(request.arrival));
             return Err(ReplayError::TooLate {
-                request: first as u64 + 1,
+                request: in_time.count() as u64 + 1,
             });
         }
         Ok(OpenReplay {

@@ -1,10 +1,11 @@
 //! A trace prepared for a drive.
 
 use super::ReplayError;
-use crate::{Fitter, NewRequest, PastTheEnd, Trace};
+use crate::scratch::{Filed, FiledRequests};
+use crate::{Fitted, Fitter, NewRequest, PastTheEnd, Trace, TraceRequest};
 use headtime_sched::{Class, Flags, Op, Origin};
 use headtime_units::{Extent, Sectors, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Requests for the chosen devices of a trace, on sectors of a drive.
@@ -12,7 +13,16 @@ use std::sync::Arc;
 pub struct Script {
     formats: String,
     requests: Vec<ScriptRequest>,
+    /// The trace if it is long; then `requests` is empty.
+    filed: Option<Arc<Filed>>,
+    fitter: Fitter,
+    /// Program and class of processes, if the trace is long.
+    assigned: BTreeMap<u32, (u16, Class)>,
     devices: Vec<u32>,
+    count: u64,
+    last: Option<Time>,
+    /// Index of the first request without an arrival.
+    untimed: Option<u64>,
     widened: u64,
     moved: u64,
 }
@@ -56,14 +66,22 @@ impl ScriptRequest {
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     script: Arc<Script>,
-    next: usize,
+    /// The requests of a long trace, and the next of them.
+    filed: Option<(FiledRequests, Option<ScriptRequest>)>,
+    next: u64,
     outstanding: u32,
 }
 
 impl Cursor {
     pub fn new(script: Arc<Script>) -> Cursor {
+        let filed = script.filed.as_ref().map(|filed| {
+            let mut requests = FiledRequests::new(filed);
+            let first = script.next_of(&mut requests);
+            (requests, first)
+        });
         Cursor {
             script,
+            filed,
             next: 0,
             outstanding: 0,
         }
@@ -76,7 +94,10 @@ impl Cursor {
 
     /// Returns the next request, if any is left.
     pub fn next(&self) -> Option<&ScriptRequest> {
-        self.script.requests().get(self.next)
+        match &self.filed {
+            None => self.script.requests.get(self.next as usize),
+            Some((_, next)) => next.as_ref(),
+        }
     }
 
     /// Makes the next request.
@@ -85,17 +106,18 @@ impl Cursor {
     ///
     /// If no request is left.
     pub fn make(&mut self, arrival: Time) -> NewRequest {
-        let request = self.script.requests()[self.next].at(self.next as u64, arrival);
+        let request = self.next().expect("a request is left");
+        let request = request.at(self.next, arrival);
+        if let Some((requests, next)) = &mut self.filed {
+            *next = self.script.next_of(requests);
+        }
         self.next += 1;
         self.outstanding += 1;
         request
     }
 
     pub fn completed(&mut self, cookie: u64) {
-        assert!(
-            cookie < self.next as u64,
-            "completion of a request never made"
-        );
+        assert!(cookie < self.next, "completion of a request never made");
         self.outstanding = self
             .outstanding
             .checked_sub(1)
@@ -112,13 +134,22 @@ impl Script {
     /// Gives a program and a class to the requests of processes that `fits` accepts, if the requests have no program yet.
     pub fn assign(&mut self, program: u16, class: Class, fits: impl Fn(u32) -> bool) {
         let mut known = BTreeMap::new();
-        for request in &mut self.requests {
+        let mut is_chosen = |request: &ScriptRequest| {
             let process = request.origin.process;
             let is_free = request.process_known && request.origin.program == 0;
-            if is_free && *known.entry(process).or_insert_with(|| fits(process)) {
+            is_free && *known.entry(process).or_insert_with(|| fits(process))
+        };
+        for request in &mut self.requests {
+            if is_chosen(request) {
                 request.origin.program = program;
                 request.class = class;
             }
+        }
+        if self.filed.is_some() {
+            let chosen = self.iter().filter(is_chosen);
+            let processes: BTreeSet<u32> = chosen.map(|request| request.origin.process).collect();
+            let assigned = processes.into_iter().map(|one| (one, (program, class)));
+            self.assigned.extend(assigned);
         }
     }
 
@@ -150,61 +181,130 @@ impl Script {
                 devices: chosen.len(),
             });
         }
+        let keeps = trace.filed.is_none();
         let mut script = Script {
             formats: trace
                 .notes
                 .of_kinds(|kind| Some(kind.format))
                 .unwrap_or_default(),
             requests: Vec::with_capacity(trace.requests.len()),
+            filed: trace.filed.clone(),
+            fitter: *fitter,
+            assigned: BTreeMap::new(),
             devices: chosen,
+            count: 0,
+            last: None,
+            untimed: None,
             widened: 0,
             moved: 0,
         };
-        for (index, request) in trace.requests.iter().enumerate() {
-            let Ok(rank) = script.devices.binary_search(&request.device) else {
-                continue;
-            };
-            let extent = if request.op == Op::Flush {
-                Extent::default()
-            } else {
-                let fitted = fitter.fit(request.extent).map_err(|extent| PastTheEnd {
-                    request: index as u64 + 1,
-                    device: request.device,
-                    extent,
-                    sector_bytes: fitter.sector_bytes(),
-                    capacity: fitter.capacity(),
-                })?;
-                let moves = matches!(request.op, Op::Read | Op::Write);
-                if moves && fitted.extent.len > Sectors::REQUEST_MAX {
-                    return Err(ReplayError::TooLong {
-                        request: index as u64 + 1,
-                        extent: fitted.extent,
-                        sector_bytes: fitter.sector_bytes(),
-                    });
+        let mut index = 0;
+        trace
+            .iter()
+            .try_for_each(|request| -> Result<(), ReplayError> {
+                index += 1;
+                let Some((request, fitted)) = script.of(index, &request)? else {
+                    return Ok(());
+                };
+                if request.arrival.is_none() {
+                    script.untimed.get_or_insert(script.count);
                 }
+                script.count += 1;
+                script.last = request.arrival;
                 script.widened += u64::from(fitted.widened);
                 script.moved += u64::from(fitted.moved);
-                fitted.extent
-            };
-            script.requests.push(ScriptRequest {
-                arrival: request.arrival,
-                completion: request.completion,
-                op: request.op,
-                extent,
-                flags: request.flags,
-                process_known: request.process.is_some(),
-                class: Class::default(),
-                origin: Origin {
-                    process: request.process.unwrap_or(0),
-                    program: 0,
-                    export: rank as u16 + 1,
-                },
-            });
-        }
+                if keeps {
+                    script.requests.push(request);
+                }
+                Ok(())
+            })?;
         Ok(script)
     }
 
-    /// Requests in order of arrival.
+    /// Returns a request of the trace on the drive, if the device is chosen. `number` is counted from 1.
+    fn of(
+        &self,
+        number: u64,
+        request: &TraceRequest,
+    ) -> Result<Option<(ScriptRequest, Fitted)>, ReplayError> {
+        let Ok(rank) = self.devices.binary_search(&request.device) else {
+            return Ok(None);
+        };
+        let fitter = &self.fitter;
+        let mut fitted = Fitted::default();
+        if request.op != Op::Flush {
+            fitted = fitter.fit(request.extent).map_err(|extent| PastTheEnd {
+                request: number,
+                device: request.device,
+                extent,
+                sector_bytes: fitter.sector_bytes(),
+                capacity: fitter.capacity(),
+            })?;
+            let moves = matches!(request.op, Op::Read | Op::Write);
+            if moves && fitted.extent.len > Sectors::REQUEST_MAX {
+                return Err(ReplayError::TooLong {
+                    request: number,
+                    extent: fitted.extent,
+                    sector_bytes: fitter.sector_bytes(),
+                });
+            }
+        }
+        let process = request.process.unwrap_or(0);
+        let assigned = request.process.and_then(|_| self.assigned.get(&process));
+        let (program, class) = assigned.copied().unwrap_or_default();
+        let request = ScriptRequest {
+            arrival: request.arrival,
+            completion: request.completion,
+            op: request.op,
+            extent: fitted.extent,
+            flags: request.flags,
+            process_known: request.process.is_some(),
+            class,
+            origin: Origin {
+                process,
+                program,
+                export: rank as u16 + 1,
+            },
+        };
+        Ok(Some((request, fitted)))
+    }
+
+    /// Returns the next request for a chosen device.
+    fn next_of(&self, requests: &mut FiledRequests) -> Option<ScriptRequest> {
+        requests.find_map(|request| {
+            let made = self.of(0, &request);
+            made.expect("every request was checked").map(|(one, _)| one)
+        })
+    }
+
+    /// All requests in order of arrival, also those of a long trace.
+    pub fn iter(&self) -> impl Iterator<Item = ScriptRequest> {
+        let mut filed = self.filed.as_ref().map(FiledRequests::new);
+        let rest = std::iter::from_fn(move || self.next_of(filed.as_mut()?));
+        self.requests.iter().copied().chain(rest)
+    }
+
+    /// Number of requests.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Error that ended a replay too early.
+    pub fn failure(&self) -> Option<&str> {
+        self.filed.as_ref()?.failure()
+    }
+
+    /// The latest arrival.
+    pub(super) fn last(&self) -> Option<Time> {
+        self.last
+    }
+
+    /// Index of the first request without an arrival.
+    pub(super) fn untimed(&self) -> Option<u64> {
+        self.untimed
+    }
+
+    /// Requests in order of arrival. Empty if the trace is long.
     pub fn requests(&self) -> &[ScriptRequest] {
         &self.requests
     }
@@ -222,10 +322,7 @@ impl Script {
 
     /// Counts all writes, and the writes that begin or end off a multiple of `sectors`.
     pub fn partial_writes(&self, sectors: u64) -> (u64, u64) {
-        let writes = self
-            .requests
-            .iter()
-            .filter(|request| request.op == Op::Write);
+        let writes = self.iter().filter(|request| request.op == Op::Write);
         let off = |extent: Extent| {
             let ends = [extent.start, extent.end()];
             ends.iter().any(|end| end.get() % sectors != 0)

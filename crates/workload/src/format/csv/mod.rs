@@ -92,7 +92,7 @@ pub(crate) fn read<R: Read>(
         reader.take(pairing.finish())?;
     }
     let counts_back = choices.iter().any(|columns| columns.counts_back);
-    reader.subtract_date(if counts_back { BEFORE_ZERO } else { 0 });
+    reader.subtract_date(if counts_back { BEFORE_ZERO } else { 0 })?;
     reader.process_names = seen.process_names;
     let names = seen.names.into_list();
     reader.device_names = (0..).zip(names.iter().map(|name| shown(name))).collect();
