@@ -19,7 +19,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 PATH=$work/venv/bin:$PATH
-pip install --quiet maturin pytest pyarrow tqdm submitit ray nbclient ipykernel matplotlib || exit 77
+pip install --quiet maturin pytest pyarrow tqdm submitit 'fsspec[http]' ray nbclient ipykernel matplotlib || exit 77
 # The crate is none of the workspace, so its licences are checked here.
 host=$(rustc -vV | sed -n 's/^host: //p')
 cargo metadata --locked --manifest-path python/Cargo.toml --filter-platform "$host" --format-version 1 | .ci/dependencies.sh --licences

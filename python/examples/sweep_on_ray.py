@@ -54,10 +54,11 @@ def kill() -> None:
 
 with tempfile.TemporaryDirectory() as out:
     threading.Thread(target=kill, daemon=True).start()
-    began = time.monotonic()
+    began, used = time.monotonic(), time.process_time()
     on_ray = headtime.sweep(SCENARIO, vary=VARY, on="ray", workers=WORKERS, out=out)
-    took = time.monotonic() - began
+    took, used = time.monotonic() - began, time.process_time() - used
     over.set()
+    size = sum(file.stat().st_size for file in Path(out).glob("sweep.batches/*.batch"))
     began = time.monotonic()
     again = headtime.sweep(SCENARIO, vary=VARY, on="ray", workers=WORKERS, out=out)
     took_again = time.monotonic() - began
@@ -65,6 +66,7 @@ began = time.monotonic()
 here = headtime.sweep(SCENARIO, vary=VARY)
 took_here = time.monotonic() - began
 print(f"{len(on_ray)} runs: {took:.1f} s on Ray, {took_here:.1f} s here; {len(killed)} workers killed")
+print(f"a run takes {1e3 * used / RUNS:.2f} ms of the processor that plans and collects; {size / RUNS:,.0f} bytes of results")
 print(f"started again: {took_again:.1f} s, since all results were there")
 assert len(killed) == KILLS, "too few workers were killed: give more runs"
 assert on_ray.failed == 0

@@ -396,7 +396,7 @@ impl Trace {
             let problem = "trace: missing; give its file";
             return Err(Failure::from(Fault::Usage(problem.to_owned())).into());
         };
-        let (trace, hash) = wait(py, None, |with| with.stock.trace(&replay, || read(&replay)))?;
+        let (trace, hash) = wait(py, None, |with| with.stock.trace(&replay, || read(&replay, with.stock)))?;
         Ok(Trace { trace, hash })
     }
 

@@ -55,6 +55,24 @@ impl Steps {
     }
 }
 
+/// Makes a local copy of an object, as `headtime._remote.fetch` does.
+fn fetch(url: &str) -> Result<String, Fault> {
+    Python::attach(|py| {
+        let copied = || {
+            let fetch = py.import("headtime._remote")?.getattr("fetch")?;
+            fetch.call1((url,))?.extract()
+        };
+        copied().map_err(|error: PyErr| {
+            let text = error.value(py).to_string();
+            let class = error.get_type(py).name();
+            match class.is_ok_and(|name| name == "UsageError") {
+                true => Fault::Usage(text),
+                false => Fault::File(text),
+            }
+        })
+    })
+}
+
 /// Waits for `work`. A signal that raises an exception, such as Ctrl-C, stops the work.
 pub fn wait<T: Send>(
     py: Python<'_>,
@@ -64,7 +82,7 @@ pub fn wait<T: Send>(
     let (steps, stop) = (Arc::new(Steps::default()), AtomicBool::new(false));
     let stopped = || stop.load(Ordering::Relaxed);
     let progress = Progress::new(Box::new(Counter(Arc::clone(&steps))));
-    let stock = Stock::default();
+    let stock = Stock::fetching(fetch);
     let mut raised = None;
     let done = py.detach(|| {
         let look = || {

@@ -192,6 +192,11 @@ impl Drop for Output {
     }
 }
 
+/// True if a name is that of an object in a store, not of a file.
+pub(crate) fn is_url(name: &str) -> bool {
+    name.contains("://")
+}
+
 /// Opens an empty file without a name, in the directory for temporary files.
 ///
 /// # Errors

@@ -102,7 +102,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     let mut traces = Vec::new();
     for file in scenario.program_traces() {
         let replay = Replay::of_program(file);
-        let (trace, hash) = stock.trace(&replay, || read(&replay))?;
+        let (trace, hash) = stock.trace(&replay, || read(&replay, stock))?;
         notes.extend(reading_notes(&trace));
         sources.push((file.to_owned(), hash.clone()));
         traces.push(hash);
@@ -116,7 +116,7 @@ pub fn prepare(scenario: Scenario, stock: &Stock) -> Result<Prepared, Fault> {
     }
     let trace = match &scenario.workload {
         Workload::Replay(replay) => {
-            let (trace, hash) = stock.trace(replay, || read(replay))?;
+            let (trace, hash) = stock.trace(replay, || read(replay, stock))?;
             sources.push((replay.name(), hash));
             Some((replay, trace))
         }
@@ -257,14 +257,16 @@ fn size(drive: &Profile, striped: Option<&Striped>) -> DiskSize {
 /// # Errors
 ///
 /// If the trace cannot be read.
-pub fn read(replay: &Replay) -> Result<Trace, Fault> {
+pub fn read(replay: &Replay, stock: &Stock) -> Result<Trace, Fault> {
     let reading = &replay.reading;
     let options = reading.options()?;
     let scratch = (!replay.is_whole()).then_some(Scratch {
         file: scratch_file,
         from: LONG,
     });
-    Trace::open_long(&replay.file, &options, scratch).map_err(trace_fault)
+    let files = replay.file.iter().map(|file| stock.local(file));
+    let files: Vec<String> = files.collect::<Result<_, Fault>>()?;
+    Trace::open_long(&files, &options, scratch).map_err(trace_fault)
 }
 
 /// Number of requests from which on a trace goes to a temporary file. They take 64 MiB in memory.
@@ -396,7 +398,7 @@ pub fn traced(spec: &ReplaySpec, disk: DiskSize, stock: &Stock) -> Result<Laid, 
 /// The reads and writes of each device of a trace.
 fn by_device(file: &str, disk: DiskSize, stock: &Stock) -> Result<Vec<Vec<Traced>>, Fault> {
     let replay = Replay::of_program(file);
-    let (trace, _) = stock.trace(&replay, || read(&replay))?;
+    let (trace, _) = stock.trace(&replay, || read(&replay, stock))?;
     let devices = chosen(&replay, &trace)?;
     let script = script(&replay, &trace, &devices, "", disk)?;
     let mut by_device = vec![Vec::new(); devices.len()];

@@ -4,6 +4,7 @@
 //! requests.
 
 use crate::fault::Fault;
+use crate::files::is_url;
 use crate::hash::Hash;
 use crate::scenario::Replay;
 use headtime_bound::Bound;
@@ -63,8 +64,12 @@ impl<T: Clone> Memo<T> {
     }
 }
 
+/// Makes a local copy of an object in a store, and returns its name.
+pub type Fetch = fn(url: &str) -> Result<String, Fault>;
+
 /// Data that scenarios share. Limits are high for small items and low for large items.
 pub struct Stock {
+    fetch: Option<Fetch>,
     profiles: Memo<Result<(Profile, Findings), Fault>>,
     probed: Memo<Result<Profile, Fault>>,
     layouts: Memo<Arc<Layout>>,
@@ -94,6 +99,7 @@ const HUGE: usize = 8;
 impl Default for Stock {
     fn default() -> Stock {
         Stock {
+            fetch: None,
             profiles: Memo::new(SMALL),
             probed: Memo::new(SMALL),
             layouts: Memo::new(SMALL),
@@ -110,6 +116,26 @@ impl Default for Stock {
 }
 
 impl Stock {
+    /// An empty stock that copies traces from stores.
+    pub fn fetching(fetch: Fetch) -> Stock {
+        Stock {
+            fetch: Some(fetch),
+            ..Stock::default()
+        }
+    }
+
+    /// The local file of a name, which may be a URL.
+    ///
+    /// # Errors
+    ///
+    /// The errors of the copying.
+    pub fn local(&self, name: &str) -> Result<String, Fault> {
+        match self.fetch {
+            Some(fetch) if is_url(name) => fetch(name),
+            _ => Ok(name.to_owned()),
+        }
+    }
+
     /// The profile of a name or file, and the findings of the import if the profile had to be imported.
     ///
     /// # Errors

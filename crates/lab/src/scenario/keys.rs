@@ -4,6 +4,7 @@ use super::alternatives::{Alternatives, RUNS_MAX};
 use super::header::options;
 use super::runs::obeys;
 use super::spec::{ANY, DriveSpec, Group, Loads, Programs, Runs, Scenario, Workload};
+use crate::files::is_url;
 use headtime_config::{Error, KeyError, Many, Node, Place, Table, Value, count, read, whole};
 use headtime_disk::profile::shipped;
 use headtime_engine::EngineSpec;
@@ -57,7 +58,7 @@ fn one() -> u64 {
 fn beside(place: &Place, file: &str) -> String {
     match place {
         // `-` is the standard input.
-        _ if file == "-" => file.to_owned(),
+        _ if file == "-" || is_url(file) => file.to_owned(),
         Place::Line(scenario, _) => {
             let path = Path::new(scenario.as_ref()).with_file_name(file);
             path.to_string_lossy().into_owned()

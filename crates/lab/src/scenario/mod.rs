@@ -11,6 +11,7 @@ mod role;
 mod runs;
 mod spec;
 
+use crate::files::is_url;
 use headtime_config::{Node, Place, Table, to_text};
 use headtime_host::workload::BenchmarkSpec;
 use headtime_sched::{Needs, Spec};
@@ -125,7 +126,9 @@ impl Scenario {
     pub fn to_portable_toml(&self) -> String {
         let mut found = self.clone();
         found.each_file(&mut |file| {
-            if let Ok(path) = std::path::absolute(&*file) {
+            if !is_url(file)
+                && let Ok(path) = std::path::absolute(&*file)
+            {
                 *file = path.to_string_lossy().into_owned();
             }
         });
