@@ -33,6 +33,7 @@ EOF
 python -m pytest --quiet -p no:cacheprovider "$OLDPWD/python/tests"
 python "$OLDPWD/python/examples/compare.py"
 python "$OLDPWD/python/examples/sweep_on_ray.py"
+python "$OLDPWD/python/examples/fleet.py" 3 1
 for notebook in "$OLDPWD"/python/notebooks/*.ipynb; do
     echo "notebook $(basename "$notebook")"
     cp "$notebook" . && jupyter execute "$(basename "$notebook")"

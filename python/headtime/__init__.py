@@ -83,7 +83,7 @@ class Drive:
 
 
 class Trace:
-    """A recorded trace: a file, or several that are one trace. Keywords are keys of `[trace]`, such as `format` or `first`.
+    """A recorded trace: a file or a URL, or several that are one trace. Keywords are keys of `[trace]`, such as `format` or `first`.
 
     >>> trace = headtime.Trace(database)
     >>> len(trace)

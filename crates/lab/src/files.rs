@@ -192,7 +192,7 @@ impl Drop for Output {
     }
 }
 
-/// True if a name is that of an object in a store, not of a file.
+/// Returns true if a name is the URL of an object in a store.
 pub(crate) fn is_url(name: &str) -> bool {
     name.contains("://")
 }

@@ -269,8 +269,8 @@ pub fn read(replay: &Replay, stock: &Stock) -> Result<Trace, Fault> {
     Trace::open_long(&files, &options, scratch).map_err(trace_fault)
 }
 
-/// Number of requests from which on a trace goes to a temporary file. They take 64 MiB in memory.
-const LONG: usize = 1 << 20;
+/// Least number of requests of a trace in a temporary file. They take 16 MiB in memory.
+const LONG: usize = 1 << 18;
 
 /// Refuses a temporary file that could not be read to its end.
 ///

@@ -88,8 +88,8 @@ impl Spill {
         })
     }
 
-    /// Writes sorted requests. Returns `false`, and writes nothing, if a request has no arrival, or arrives
-    /// before one that was written.
+    /// Writes sorted requests. If a request has no arrival, or arrives before the last request in the file, the
+    /// function writes nothing and returns `false`.
     pub fn write(&mut self, requests: &[TraceRequest]) -> io::Result<bool> {
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else {
             return Ok(true);
@@ -109,7 +109,7 @@ impl Spill {
         Ok(true)
     }
 
-    /// Returns what was written.
+    /// Returns the file.
     pub fn finish(self) -> io::Result<Filed> {
         Ok(Filed {
             file: self.output.into_inner()?,
@@ -117,6 +117,7 @@ impl Spill {
             arrivals: self.arrivals.unwrap_or_default(),
             base: Nanos::ZERO,
             devices: Vec::new(),
+            present: OnceLock::new(),
             failure: OnceLock::new(),
         })
     }
@@ -134,6 +135,8 @@ pub(crate) struct Filed {
     pub base: Nanos,
     /// Numbers of devices, by their numbers in the file. If empty, the numbers are the same.
     pub devices: Vec<u32>,
+    /// Devices that have requests, once they were asked for.
+    present: OnceLock<Vec<u32>>,
     /// The first error of reading. Readers end there.
     failure: OnceLock<String>,
 }
@@ -150,6 +153,11 @@ impl Eq for Filed {}
 impl Filed {
     pub fn len(&self) -> u64 {
         self.part.end - self.part.start
+    }
+
+    /// Devices that have requests. `find` finds them.
+    pub fn present(&self, find: impl FnOnce() -> Vec<u32>) -> Vec<u32> {
+        self.present.get_or_init(find).clone()
     }
 
     /// Error of a reader that could not go on.
@@ -221,6 +229,22 @@ impl FiledRequests {
         self.next += count;
         (count > 0).then_some(())
     }
+
+    /// The request of a record.
+    #[inline]
+    fn request(&self, bytes: &[u8]) -> TraceRequest {
+        let mut request = TraceRequest::from_bytes(bytes);
+        let Filed { base, devices, .. } = &*self.filed;
+        if !base.is_zero() {
+            map_times(std::slice::from_mut(&mut request), |time| {
+                time.saturating_sub(*base)
+            });
+        }
+        if let Some(device) = devices.get(request.device as usize) {
+            request.device = *device;
+        }
+        request
+    }
 }
 
 impl Iterator for FiledRequests {
@@ -231,17 +255,20 @@ impl Iterator for FiledRequests {
         if self.at == self.buffer.len() {
             self.fill()?;
         }
-        let mut request = TraceRequest::from_bytes(&self.buffer[self.at..self.at + BYTES]);
+        let from = self.at;
         self.at += BYTES;
-        let Filed { base, devices, .. } = &*self.filed;
-        if !base.is_zero() {
-            map_times(std::slice::from_mut(&mut request), |time| {
-                time.saturating_sub(*base)
-            });
+        Some(self.request(&self.buffer[from..self.at]))
+    }
+
+    fn fold<B, F: FnMut(B, TraceRequest) -> B>(mut self, first: B, mut add: F) -> B {
+        let mut sum = first;
+        loop {
+            for bytes in self.buffer[self.at..].chunks_exact(BYTES) {
+                sum = add(sum, self.request(bytes));
+            }
+            if self.fill().is_none() {
+                return sum;
+            }
         }
-        if let Some(device) = devices.get(request.device as usize) {
-            request.device = *device;
-        }
-        Some(request)
     }
 }

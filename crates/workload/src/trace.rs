@@ -219,7 +219,7 @@ impl Trace {
         trace
     }
 
-    /// Returns all requests in order, also those of a long trace, which is in a file.
+    /// Returns all requests in order, from memory or from the scratch file.
     pub fn iter(&self) -> impl Iterator<Item = TraceRequest> {
         let filed = self.filed.as_ref().map(FiledRequests::new);
         let requests = self.requests.iter().copied();
@@ -267,14 +267,20 @@ impl Trace {
     pub fn find_device(&self, text: &str) -> Option<u32> {
         let named = self.device_names.iter().find(|(_, name)| name == text);
         let device = named.map_or_else(|| text.parse().ok(), |(number, _)| Some(*number))?;
-        let mut requests = self.iter();
-        requests
-            .any(|request| request.device == device)
-            .then_some(device)
+        let is_present = match &self.filed {
+            Some(_) => self.devices().contains(&device),
+            None => (self.requests.iter()).any(|request| request.device == device),
+        };
+        is_present.then_some(device)
     }
 
     /// Devices that have requests, in ascending order.
     pub fn devices(&self) -> Vec<u32> {
+        let find = || self.find_devices();
+        (self.filed.as_ref()).map_or_else(find, |filed| filed.present(find))
+    }
+
+    fn find_devices(&self) -> Vec<u32> {
         // Most device numbers are small. A set of bits is the quickest for small numbers.
         let (mut low, mut high) = (0_u64, BTreeSet::new());
         self.iter().for_each(|request| match request.device {

@@ -1,7 +1,7 @@
 //! Long traces, which are in a scratch file: the same requests as in memory.
 
-use headtime_sched::Class;
-use headtime_units::{Nanos, Sectors, Time};
+use headtime_sched::{Class, Op};
+use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::{
     ClosedReplay, Fit, Fitter, NewRequest, OpenReplay, Part, ReadOptions, Scratch, Script, Source,
     Speed, Start, Trace, TraceError,
@@ -101,7 +101,16 @@ fn same(text: &str, options: &ReadOptions, from: usize) -> bool {
             };
             let counts = |script: &Script| {
                 let counts = (script.count(), script.widened(), script.moved());
-                (counts, script.partial_writes(8))
+                // Counted one by one.
+                let writes: Vec<Extent> = (script.iter())
+                    .filter(|request| request.op == Op::Write)
+                    .map(|request| request.extent)
+                    .collect();
+                let off = |extent: Extent| extent.start.get() % 8 + extent.end().get() % 8 > 0;
+                let partial = writes.iter().filter(|extent| off(**extent)).count();
+                let partial = (writes.len() as u64, partial as u64);
+                assert_eq!(script.partial_writes(8), partial);
+                (counts, partial)
             };
             assert_eq!(counts(&long), counts(&short));
             let (short, long) = (Arc::new(short), Arc::new(long));
@@ -121,7 +130,7 @@ fn same(text: &str, options: &ReadOptions, from: usize) -> bool {
     long.requests.is_empty()
 }
 
-/// Requests of a source, each of which takes a microsecond.
+/// Returns the requests of a source. A request takes a microsecond.
 fn made(source: &mut dyn Source) -> Vec<NewRequest> {
     let (mut now, mut made) = (Time::ZERO, Vec::new());
     while !source.done() {
@@ -208,7 +217,7 @@ fn a_long_trace_of_each_format_has_the_requests_of_one_in_memory() {
         ("systor", "systor"),
     ] {
         let options = with(name);
-        // In order, late within what is sorted at a time, and later than that.
+        // Requests in order, requests late by fewer than the reader sorts, requests later still.
         for (late, from, is_filed) in [(0, 8, true), (5, 20, true), (30, 8, false)] {
             let text = text(format, late);
             assert_eq!(same(&text, &options, from), is_filed, "{format} {late}");

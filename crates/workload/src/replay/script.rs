@@ -25,6 +25,8 @@ pub struct Script {
     untimed: Option<u64>,
     widened: u64,
     moved: u64,
+    /// Writes by their alignment: the exponent of a power of two.
+    writes: [u64; 65],
 }
 
 /// A request of a [`Script`].
@@ -66,7 +68,7 @@ impl ScriptRequest {
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     script: Arc<Script>,
-    /// The requests of a long trace, and the next of them.
+    /// Requests of a long trace, and the next request.
     filed: Option<(FiledRequests, Option<ScriptRequest>)>,
     next: u64,
     outstanding: u32,
@@ -197,31 +199,43 @@ impl Script {
             untimed: None,
             widened: 0,
             moved: 0,
+            writes: [0; 65],
         };
-        let mut index = 0;
-        trace
-            .iter()
-            .try_for_each(|request| -> Result<(), ReplayError> {
-                index += 1;
-                let Some((request, fitted)) = script.of(index, &request)? else {
-                    return Ok(());
-                };
-                if request.arrival.is_none() {
-                    script.untimed.get_or_insert(script.count);
-                }
-                script.count += 1;
-                script.last = request.arrival;
-                script.widened += u64::from(fitted.widened);
-                script.moved += u64::from(fitted.moved);
-                if keeps {
-                    script.requests.push(request);
-                }
-                Ok(())
-            })?;
-        Ok(script)
+        let (mut number, mut error) = (0, None);
+        trace.iter().for_each(|request| {
+            number += 1;
+            if error.is_some() {
+                return;
+            }
+            match script.of(number, &request) {
+                Ok(Some((request, fitted))) => script.add(request, fitted, keeps),
+                Ok(None) => {}
+                Err(found) => error = Some(found),
+            }
+        });
+        error.map_or(Ok(script), Err)
+    }
+
+    /// Counts a request, and keeps it.
+    fn add(&mut self, request: ScriptRequest, fitted: Fitted, keeps: bool) {
+        if request.arrival.is_none() {
+            self.untimed.get_or_insert(self.count);
+        }
+        self.count += 1;
+        self.last = request.arrival;
+        self.widened += u64::from(fitted.widened);
+        self.moved += u64::from(fitted.moved);
+        if request.op == Op::Write {
+            let ends = request.extent.start.get() | request.extent.end().get();
+            self.writes[ends.trailing_zeros() as usize] += 1;
+        }
+        if keeps {
+            self.requests.push(request);
+        }
     }
 
     /// Returns a request of the trace on the drive, if the device is chosen. `number` is counted from 1.
+    #[inline]
     fn of(
         &self,
         number: u64,
@@ -277,7 +291,7 @@ impl Script {
         })
     }
 
-    /// All requests in order of arrival, also those of a long trace.
+    /// Returns all requests of any trace, in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = ScriptRequest> {
         let mut filed = self.filed.as_ref().map(FiledRequests::new);
         let rest = std::iter::from_fn(move || self.next_of(filed.as_mut()?));
@@ -321,15 +335,14 @@ impl Script {
     }
 
     /// Counts all writes, and the writes that begin or end off a multiple of `sectors`.
+    ///
+    /// # Panics
+    ///
+    /// If `sectors` is not a power of two.
     pub fn partial_writes(&self, sectors: u64) -> (u64, u64) {
-        let writes = self.iter().filter(|request| request.op == Op::Write);
-        let off = |extent: Extent| {
-            let ends = [extent.start, extent.end()];
-            ends.iter().any(|end| end.get() % sectors != 0)
-        };
-        writes.fold((0, 0), |(all, partial), write| {
-            (all + 1, partial + u64::from(off(write.extent)))
-        })
+        assert!(sectors.is_power_of_two(), "{sectors} sectors");
+        let partial = &self.writes[..sectors.trailing_zeros() as usize];
+        (self.writes.iter().sum(), partial.iter().sum())
     }
 
     /// Number of requests that were widened to whole sectors of the drive.
