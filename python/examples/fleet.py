@@ -76,4 +76,4 @@ print(f"simulated in {took:.1f} s, {used / days:.3f} s of a processor a disk and
 print(f"memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 print(f"results: {len(swept.csv()) / DISKS:,.0f} bytes a disk in CSV, {parquet.tell() / DISKS:,.0f} in Parquet")
 print(f"slowest: {slowest['drive']}, p99 {slowest['response_p99_ms']:.1f} ms")
-print(f"10,000 disks on 1,000 such processors: {used / days * 10_000 * DAYS / 1_000 / 60:.1f} minutes, {size / DISKS / 1e5:.0f} GB of traces")
+print(f"10,000 disks on 1,000 such processors: {used / days * 10 * DAYS:.0f} s, {size / DISKS / 1e5:.0f} GB of traces")

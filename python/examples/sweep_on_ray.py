@@ -5,6 +5,7 @@
 
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -54,9 +55,10 @@ def kill() -> None:
 
 with tempfile.TemporaryDirectory() as out:
     threading.Thread(target=kill, daemon=True).start()
-    began, used = time.monotonic(), time.process_time()
+    began, used, memory = time.monotonic(), time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     on_ray = headtime.sweep(SCENARIO, vary=VARY, on="ray", workers=WORKERS, out=out)
     took, used = time.monotonic() - began, time.process_time() - used
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
     over.set()
     size = sum(file.stat().st_size for file in Path(out).glob("sweep.batches/*.batch"))
     began = time.monotonic()
@@ -66,7 +68,10 @@ began = time.monotonic()
 here = headtime.sweep(SCENARIO, vary=VARY)
 took_here = time.monotonic() - began
 print(f"{len(on_ray)} runs: {took:.1f} s on Ray, {took_here:.1f} s here; {len(killed)} workers killed")
-print(f"a run takes {1e3 * used / RUNS:.2f} ms of the processor that plans and collects; {size / RUNS:,.0f} bytes of results")
+plan = headtime._headtime.Plan(SCENARIO, VARY, None, None, RUNS, None, None)
+sent = len(plan.batch(list(range(100)))) / 100
+print(f"a run takes {1e3 * used / RUNS:.2f} ms of the processor that plans and collects, and {grown / RUNS:.0f} KiB of its memory")
+print(f"a run moves {sent:,.0f} bytes to a worker, and {size / RUNS:,.0f} bytes of results")
 print(f"started again: {took_again:.1f} s, since all results were there")
 assert len(killed) == KILLS, "too few workers were killed: give more runs"
 assert on_ray.failed == 0

@@ -73,7 +73,7 @@ pub(crate) struct Reader<'a> {
     pub process_names: ProcessNames,
     /// Place for the requests of a long trace. `None` keeps all in `requests`.
     scratch: Option<Scratch>,
-    /// Least number of `requests` before half of them go to the scratch file.
+    /// Length of `requests` at which the earlier half goes to the scratch file.
     spill_at: usize,
     spill: Option<Spill>,
     /// The requests, once all are in a file.
