@@ -35,8 +35,8 @@ pub struct Serve {
     pub run: Option<String>,
     /// End with exit code 6 if this machine was too busy for an emulated drive
     ///
-    /// That is so if more than 0.5 % of the drive's completions were over 0.5 ms late. Without the option, the server prints
-    /// a warning. An exit code of `--run` other than 0 comes first.
+    /// The limit is 0.5 % of the drive's completions over 0.5 ms late. Without the option, the server prints a warning. An exit
+    /// code of `--run` other than 0 comes first.
     #[arg(long, conflicts_with = "check")]
     pub on_time: bool,
     /// Options of the running disks.

@@ -204,7 +204,7 @@ fn starved(run: &Run) -> Option<String> {
     ))
 }
 
-/// Warning for runs in which requests came much faster than the drive served them. Their times then grow with the length of the run.
+/// Warning for runs in which requests came much faster than the drive served them. Response times then grow with the length of the run.
 fn overloaded(runs: &[Run]) -> Option<String> {
     /// A closed load with fewer requests may spend so much of the run waiting.
     const REQUESTS_MIN: u64 = 2_000;
