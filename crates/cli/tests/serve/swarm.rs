@@ -93,7 +93,7 @@ impl Draws {
 #[derive(Clone)]
 struct Sector {
     now: Vec<u32>,
-    /// Numbers of the writes that the sector may hold after a power cut or a kill.
+    /// Numbers of the writes that may be left after a power cut or a kill.
     after: Vec<u32>,
 }
 
