@@ -46,6 +46,7 @@ mod random;
 mod read;
 mod reader;
 mod replay;
+mod request;
 mod ring;
 mod scratch;
 mod source;
@@ -67,6 +68,7 @@ pub use replay::{
     ClosedPerProcess, ClosedReplay, OpenReplay, ReplayError, Script, ScriptRequest, Speed,
     SpeedError, Start,
 };
+pub use request::TraceRequest;
 pub use ring::{BLOCK_EVENTS, NAME_MAX, RingError, RingEvent, RingPage, RingReader};
 pub use scratch::Scratch;
 pub use source::{NewRequest, Returned, Source};
@@ -76,6 +78,6 @@ pub use synthetic::{
 };
 pub use trace::{
     ADDRESS_END, ArrivalEvent, Compression, Format, LENGTH_MAX, Notes, Odd, TRACE_SECTOR, TimeUnit,
-    TimeUnitNote, Trace, TraceRequest, UnitReason, UnknownName,
+    TimeUnitNote, Trace, UnitReason, UnknownName,
 };
 pub use write::{WriteError, Written};

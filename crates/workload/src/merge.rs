@@ -100,7 +100,7 @@ impl Trace {
         let mut duration = first.map(|first| arrivals.next_back().unwrap_or(first) - first);
         if let Some(filed) = &mut self.filed {
             duration = Some(filed.arrivals.1 - filed.arrivals.0);
-            filed.keep(part);
+            filed.keep(part.from, part.span, part.first);
         }
         if part.from.is_some() || part.span.is_some() {
             let from = part.from.unwrap_or(Nanos::ZERO);

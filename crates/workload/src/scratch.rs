@@ -1,7 +1,6 @@
 //! Requests of a long trace, in a scratch file.
 
-use crate::reader::map_times;
-use crate::{Part, TraceRequest};
+use crate::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Nanos, Time};
 use std::fs::File;
@@ -165,13 +164,18 @@ impl Filed {
         self.failure.get().map(String::as_str)
     }
 
-    /// Keeps the requests of a part.
-    pub fn keep(self: &mut Arc<Filed>, part: Part) {
-        let first = self.arrivals.0.saturating_sub(self.base);
-        let begin = first.saturating_add(part.from.unwrap_or(Nanos::ZERO));
-        let end = part.span.map(|span| begin.saturating_add(span));
+    /// Keeps the requests from a time after the first on, for a time, and at most `first`.
+    pub fn keep(
+        self: &mut Arc<Filed>,
+        from: Option<Nanos>,
+        span: Option<Nanos>,
+        first: Option<u64>,
+    ) {
+        let begin = self.arrivals.0.saturating_sub(self.base);
+        let begin = begin.saturating_add(from.unwrap_or(Nanos::ZERO));
+        let end = span.map(|span| begin.saturating_add(span));
         let (mut before, mut within) = (0, 0);
-        if part.from.is_some() || part.span.is_some() {
+        if from.is_some() || span.is_some() {
             for request in FiledRequests::new(self) {
                 if request.arrival < Some(begin) {
                     before += 1;
@@ -186,7 +190,7 @@ impl Filed {
         }
         let filed = Arc::get_mut(self).expect("nobody reads yet");
         let start = filed.part.start + before;
-        filed.part = start..start + within.min(part.first.unwrap_or(u64::MAX));
+        filed.part = start..start + within.min(first.unwrap_or(u64::MAX));
     }
 }
 
@@ -236,9 +240,9 @@ impl FiledRequests {
         let mut request = TraceRequest::from_bytes(bytes);
         let Filed { base, devices, .. } = &*self.filed;
         if !base.is_zero() {
-            map_times(std::slice::from_mut(&mut request), |time| {
-                time.saturating_sub(*base)
-            });
+            let since = |time: Time| time.saturating_sub(*base);
+            request.arrival = request.arrival.map(since);
+            request.completion = request.completion.map(since);
         }
         if let Some(device) = devices.get(request.device as usize) {
             request.device = *device;

@@ -1,10 +1,10 @@
 //! Contents of a trace, independent of the file's format.
 
+use crate::TraceRequest;
 use crate::format::csv::{PRESETS, Preset};
 use crate::names::ProcessNames;
 use crate::scratch::{Filed, FiledRequests};
-use headtime_sched::{Flags, Op};
-use headtime_units::{Extent, Nanos, Time};
+use headtime_units::{Nanos, Time};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -19,24 +19,6 @@ pub const ADDRESS_END: u64 = 1 << 55;
 
 /// Longest request that a trace may hold, in sectors: 2³² − 1, about 2 TiB.
 pub const LENGTH_MAX: u64 = u32::MAX as u64;
-
-/// One recorded request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TraceRequest {
-    /// Time at which the request was made. The zero is the trace's own: see [`Notes::base`].
-    pub arrival: Option<Time>,
-    /// Time at which the request was finished, on the same clock.
-    pub completion: Option<Time>,
-    /// Number of the disk. Some formats name disks by text, which [`Trace::device_name`] returns.
-    pub device: u32,
-    /// Operation of the request.
-    pub op: Op,
-    /// Sectors of 512 bytes that the request covers. Empty for a flush alone.
-    pub extent: Extent,
-    /// Process that made the request.
-    pub process: Option<u32>,
-    pub flags: Flags,
-}
 
 /// A recorded sequence of requests, ordered by arrival.
 ///
@@ -559,6 +541,8 @@ impl fmt::Display for TimeUnitNote {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headtime_sched::{Flags, Op};
+    use headtime_units::Extent;
 
     fn at(arrival: Option<u64>, start: u64) -> TraceRequest {
         TraceRequest {

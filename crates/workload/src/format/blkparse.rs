@@ -25,6 +25,7 @@
 
 use super::fields::{Field, Fields};
 use super::rwbs;
+use crate::TraceRequest;
 use crate::error::{FieldError, TraceError};
 use crate::input::Input;
 use crate::lines::Lines;
@@ -32,7 +33,6 @@ use crate::number;
 use crate::numbered::Numbered;
 use crate::pairing::{BlockAction, BlockEvent, Level, Pairing};
 use crate::reader::{self, Reader};
-use crate::trace::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
 use std::io::Read;

@@ -21,13 +21,13 @@
 //! begins at sector 0.
 
 use super::fields::{Field, Fields};
+use crate::TraceRequest;
 use crate::error::{FieldError, TraceError};
 use crate::input::Input;
 use crate::lines::Lines;
 use crate::number::TIME_MAX;
 use crate::numbered::Numbered;
 use crate::reader::{self, Reader};
-use crate::trace::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
 use std::io::Read;

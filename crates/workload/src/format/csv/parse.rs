@@ -2,6 +2,7 @@
 
 use super::columns::{CsvColumns, DeviceForm, OpCode, ROLES, Role, TimeForm, TimeForms};
 use super::layout::{Layout, Seen};
+use crate::TraceRequest;
 use crate::calendar;
 use crate::error::FieldError;
 use crate::format::fields::Field;
@@ -9,7 +10,6 @@ use crate::format::rwbs;
 use crate::number::{self, Allowed};
 use crate::pairing::BlockAction;
 use crate::reader;
-use crate::trace::TraceRequest;
 use headtime_sched::{Flags, Op};
 use headtime_units::{Extent, Time};
 
