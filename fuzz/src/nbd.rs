@@ -5,7 +5,7 @@ mod shake;
 
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, WorkConserving};
-use headtime_serve::disk::{Addresses, Disk, Export, Options};
+use headtime_serve::disk::{Addresses, Disk, Export, ExportLimits, Options};
 use headtime_serve::nbd::check::{Action, Refusal, check};
 use headtime_serve::nbd::handshake::{Choice, Handshake, HandshakeError, Offer, Step};
 use headtime_serve::nbd::wire::{
@@ -103,6 +103,7 @@ fn server() -> &'static PathBuf {
             read_only: false,
             addresses: disk.addresses(),
             program: 0,
+            limits: ExportLimits::default(),
             disk,
         };
         let name = format!("headtime-fuzz-nbd-{}", std::process::id());

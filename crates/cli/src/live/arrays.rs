@@ -1,7 +1,7 @@
 //! Arrays of disks: several disks that form one.
 
 use super::config::{ArrayConfig, Backend, GeometryConfig, Layout, coordinates, differing_keys};
-use super::disk::{OpenFailure, Opener, PreparedDisk};
+use super::disk::{OpenFailure, Opener, PreparedDisk, is_locked};
 use headtime_array::{Coordinator, Geometry};
 use headtime_engine::conduct::Conductor;
 use headtime_engine::{Concat, Map, MapError, Striped};
@@ -30,6 +30,8 @@ struct Unfit {
     /// Index in the array of the disk at fault, if a single disk is at fault.
     member: Option<usize>,
     problem: String,
+    /// True if another server uses the disk.
+    is_locked: bool,
 }
 
 impl fmt::Display for Unfit {
@@ -45,6 +47,15 @@ impl Unfit {
         Unfit {
             member: Some(member),
             problem: problem.to_string(),
+            is_locked: false,
+        }
+    }
+
+    /// A disk that cannot be opened.
+    fn unopened(member: usize, error: &(dyn std::error::Error + 'static)) -> Unfit {
+        Unfit {
+            is_locked: is_locked(error),
+            ..Unfit::of(member, error)
         }
     }
 
@@ -56,7 +67,7 @@ impl Unfit {
                 let disk = &members[member];
                 let (name, problem) = (&array.name, &self.problem);
                 let problem = format!("member {member} of the array {name}: {problem}");
-                disk.config.error(disk.device_key(), problem)
+                disk.refused(problem, self.is_locked)
             }
         }
     }
@@ -124,6 +135,7 @@ fn lay(array: &ArrayConfig, found: &[Found]) -> Result<Box<dyn Map>, Unfit> {
         Err(error) => Err(Unfit {
             member: None,
             problem: error.to_string(),
+            is_locked: false,
         }),
     }
 }
@@ -161,6 +173,7 @@ fn stripe(array: &ArrayConfig, found: &[Found]) -> Result<Striped, Unfit> {
         error => Unfit {
             member: None,
             problem: error.to_string(),
+            is_locked: false,
         },
     })
 }
@@ -244,7 +257,8 @@ fn find(array: &ArrayConfig, members: &[PreparedDisk], force: bool) -> Result<Ve
         found.push(match (&disk.config.backend, disk.file_options(force)) {
             (Backend::Device { .. }, Some(options)) => {
                 let file = file::look_at(&options);
-                let file = file.map_err(|error| Unfit::of(member, error).fault(array, members))?;
+                let file =
+                    file.map_err(|error| Unfit::unopened(member, &error).fault(array, members))?;
                 Found {
                     header: file.header().cloned(),
                     ..of_device(&file)
@@ -296,7 +310,7 @@ fn open_each(
 ) -> Result<Vec<Found>, Unfit> {
     let mut found = Vec::with_capacity(openers.len());
     for (member, open) in openers.into_iter().enumerate() {
-        let opened = open().map_err(|error| Unfit::of(member, error))?;
+        let opened = open().map_err(|error| Unfit::unopened(member, &*error))?;
         found.push(Found {
             header: opened.header,
             ..of_device(&*opened.device)

@@ -121,6 +121,15 @@ fn drive(config: &DiskConfig, emulated: &Emulated) -> Result<Profile, Fault> {
     Ok(profile)
 }
 
+/// True if a disk cannot be opened since another server has the file.
+pub(super) fn is_locked(error: &(dyn std::error::Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(file::OpenError::Locked { .. }))
+        || matches!(
+            error.downcast_ref(),
+            Some(emulated::EmulateError::Locked { .. })
+        )
+}
+
 impl PreparedDisk {
     /// Describes the device in words.
     pub fn backend(&self) -> String {
@@ -186,23 +195,18 @@ impl PreparedDisk {
             Backend::Null { size } => Ok(whole(size.0)),
             Backend::Emulated(emulated) => emulated::look(&self.drive_options(emulated))
                 .map(whole)
-                .map_err(|error| {
-                    let is_locked = matches!(error, emulated::EmulateError::Locked { .. });
-                    self.refused("store", error.to_string(), is_locked)
-                }),
+                .map_err(|error| self.refused(error.to_string(), is_locked(&error))),
             Backend::Device { .. } => {
                 let options = self.file_options(force).expect("it is a device");
-                file::look(&options).map_err(|error| {
-                    let is_locked = matches!(error, file::OpenError::Locked { .. });
-                    self.refused("device", error.to_string(), is_locked)
-                })
+                file::look(&options)
+                    .map_err(|error| self.refused(error.to_string(), is_locked(&error)))
             }
         }
     }
 
     /// Fault for a file that cannot be opened. `is_locked`: another server has the file.
-    fn refused(&self, key: &'static str, problem: String, is_locked: bool) -> Fault {
-        let fault = self.config.error(key, problem);
+    pub(super) fn refused(&self, problem: String, is_locked: bool) -> Fault {
+        let fault = self.config.error(self.device_key(), problem);
         match is_locked {
             true => Fault::InUse(fault.to_string()),
             false => fault,

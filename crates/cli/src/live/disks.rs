@@ -2,7 +2,7 @@
 
 use super::arrays;
 use super::config::{ArrayConfig, Config, ExportConfig};
-use super::disk::{self, Opener, PreparedDisk};
+use super::disk::{self, Opener, PreparedDisk, is_locked};
 use super::log_file::{self, LogFile, OpenedLog};
 use headtime_engine::Member;
 use headtime_host::HostSpec;
@@ -228,19 +228,6 @@ impl Prepared {
         log: Option<LogFile>,
         feed: Option<Feed>,
     ) -> Result<Disk, Fault> {
-        self.start_device(how, log, feed)
-            .map_err(|fault| match self.look(how.force) {
-                Err(in_use @ Fault::InUse(_)) => in_use,
-                _ => fault,
-            })
-    }
-
-    fn start_device(
-        &self,
-        how: &Starting,
-        log: Option<LogFile>,
-        feed: Option<Feed>,
-    ) -> Result<Disk, Fault> {
         let mut options = self.options(how, log)?;
         options.feed = feed;
         let openers = self.members.iter().map(|member| member.opener(how.force));
@@ -251,7 +238,7 @@ impl Prepared {
             return started.map_err(|error| match error {
                 StartError::Device { error, .. } => {
                     let disk = &self.members[0];
-                    disk.config.error(disk.device_key(), error.to_string())
+                    disk.refused(error.to_string(), is_locked(&*error))
                 }
                 other => Fault::input(other),
             });

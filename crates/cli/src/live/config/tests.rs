@@ -841,7 +841,7 @@ fn what_takes_a_restart() {
     );
     assert_eq!(
         other("class = \"idle\"", "class = \"real-time\""),
-        ["export vm"]
+        ["export backup"]
     );
 }
 
