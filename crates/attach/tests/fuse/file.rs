@@ -168,7 +168,7 @@ fn system_calls_are_the_requests_that_they_should_be() {
     let punch = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     rustix::fs::fallocate(&file, punch, 4096, 4096).expect("discards");
     assert_eq!(requests(&one), [0, 1, 2, 1]);
-    rustix::fs::fallocate(&file, FallocateFlags::ZERO_RANGE, 8192, 3 << 20).expect("zeroes");
+    rustix::fs::fallocate(&file, FallocateFlags::ZERO_RANGE, 8192, 1 << 20).expect("zeroes");
     assert_eq!(requests(&one), [0, 2, 2, 1]);
     assert_eq!(read(&file, 0, 8192)[..4096], [1; 4096]);
     assert_eq!(requests(&one), [1, 2, 2, 1]);
