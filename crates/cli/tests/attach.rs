@@ -346,7 +346,7 @@ fn what_is_attached_is_not_served_or_attached_as_well() {
     let attached = Attached::begin(&[&config, &disks]);
     let refused = |arguments: &[&str]| {
         let refused = headtime(arguments);
-        assert_eq!(refused.status.code(), Some(3), "{arguments:?}");
+        assert_eq!(refused.status.code(), Some(4), "{arguments:?}");
         let said = text(&refused.stderr);
         assert!(said.contains("is in use"), "{said}");
     };

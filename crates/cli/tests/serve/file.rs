@@ -51,7 +51,7 @@ fn a_file_is_served() {
     fs::write(server.path("other.toml"), other).unwrap();
     let output = run(&server.directory, &["serve", "other.toml"]);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert_eq!(output.status.code(), Some(4), "{error}");
     assert!(error.contains("other.toml:4: disk[0].device: "), "{error}");
     assert!(error.contains("another program has locked it"), "{error}");
 

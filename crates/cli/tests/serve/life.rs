@@ -287,7 +287,7 @@ fn a_store_outlives_its_server() {
     fs::write(server.path("other.toml"), other).unwrap();
     let output = run(&server.directory, &["serve", "other.toml"]);
     let error = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{error}");
+    assert_eq!(output.status.code(), Some(4), "{error}");
     assert!(error.contains("other.toml:5: disk[0].store: "), "{error}");
     assert_eq!(server.terminate(), Some(0));
     let mut command = headtime(&server.directory, &["serve", "serve.toml", "--ready"]);
