@@ -230,7 +230,15 @@ impl<T> Shares<T> {
             return None;
         }
         let (mut next, mut is_limited) = (None, false);
+        // Weights of the active clients, and the least served time of clients with requests in the engine.
+        let (mut lightest, mut heaviest, mut least) = (u64::MAX, 0, u64::MAX);
         for (of, client) in self.clients.iter().zip(0..) {
+            if of.is_active() {
+                (lightest, heaviest) = (lightest.min(of.weight), heaviest.max(of.weight));
+            }
+            if of.inside > 0 {
+                least = least.min(of.served_at_end());
+            }
             let Some(first) = of.queue.front() else {
                 continue;
             };
@@ -250,7 +258,9 @@ impl<T> Shares<T> {
             let limited = limited.filter(|of| of.queue.front().is_some_and(is_limited));
             limited.for_each(|of| of.served = of.served.max(served));
         }
-        self.closed = self.leaves_another_waiting(now, client) || self.is_ahead(served_at_end);
+        let is_ahead =
+            lightest < heaviest && served_at_end.saturating_sub(self.wait.as_nanos()) > least;
+        self.closed = is_ahead || self.leaves_another_waiting(now, client);
         if self.closed {
             return None;
         }
@@ -276,15 +286,6 @@ impl<T> Shares<T> {
         let late = held.filter(|held| now.saturating_since(held.since) >= limit);
         let mut others = late.filter_map(|held| held.client.filter(|of| *of != client));
         others.any(|other| served(other) < served(client))
-    }
-
-    /// True if weights differ, and a client with this served time is `wait` ahead of a client with requests in the engine.
-    fn is_ahead(&self, served_at_end: u64) -> bool {
-        let active = || self.clients.iter().filter(|of| of.is_active());
-        let least = served_at_end.saturating_sub(self.wait.as_nanos());
-        let first = active().next().map(|of| of.weight);
-        active().any(|of| Some(of.weight) != first)
-            && active().any(|of| of.inside > 0 && of.served_at_end() < least)
     }
 
     /// Notes a request that goes to the engine.
@@ -422,8 +423,22 @@ mod tests {
         let served = serve(&[3, 1], &[100, 100], &[4, 4], 8_000);
         assert!((1_450..1_550).contains(&served[0]), "{served:?}");
         // The engine has room for the requests of both.
-        let served = serve(&[2, 1], &[6, 6], &[6, 6], 24_000);
+        for (weight, depth, time) in [(2, 2, 6), (2, 6, 6), (3, 4, 12), (10, 3, 2), (2, 16, 1)] {
+            let served = serve(&[weight, 1], &[depth, depth], &[time, time], 24_000);
+            let fair = (served[0] + served[1]) * u64::from(weight) / u64::from(weight + 1);
+            assert!(
+                served[0].abs_diff(fair) <= fair / 20,
+                "{weight} {depth} {time}: {served:?}"
+            );
+        }
+        // Clients of other depths and times.
+        let served = serve(&[2, 1], &[3, 16], &[6, 6], 24_000);
         assert!((2_600..2_720).contains(&served[0]), "{served:?}");
+        let served = serve(&[2, 1], &[6, 6], &[2, 8], 24_000);
+        assert!(
+            (served[0] * 2).abs_diff(served[1] * 16) < 1_600,
+            "{served:?}"
+        );
         // The client with the weight uses less than its share.
         let served = serve(&[1, 1, 4], &[6, 6, 0], &[6, 6, 6], 24_000);
         assert!(served[0].abs_diff(served[1]) < 20, "{served:?}");
