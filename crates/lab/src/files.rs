@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file that is being written. Until [`Output::finish`], an old file of the name stays as it is.
@@ -195,27 +195,6 @@ impl Drop for Output {
 /// Returns true if a name is the URL of an object in a store.
 pub(crate) fn is_url(name: &str) -> bool {
     name.contains("://")
-}
-
-/// Opens an empty file without a name, in the directory for temporary files.
-///
-/// # Errors
-///
-/// If the directory does not exist, is full, or may not be written to.
-pub(crate) fn scratch_file() -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(true).create_new(true).mode(0o600);
-    let mut number = 0;
-    loop {
-        let name = format!("headtime-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        match options.open(&path) {
-            // Space is freed when the file is closed, also after a kill.
-            Ok(file) => return fs::remove_file(&path).map(|()| file),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Prepares a scenario for its runs: drives with their changes, and the trace on each drive.
 
 use crate::fault::Fault;
-use crate::files::scratch_file;
 use crate::hash::{Hash, hash_of};
-use crate::scenario::{Device, Group, Replay, Scenario, Workload};
+use crate::report::Run;
+use crate::scenario::{Device, Group, Pace, Replay, Scenario, Workload};
 use crate::stock::Stock;
 use headtime_disk::Layout;
 use headtime_disk::profile::{Profile, Spec};
@@ -88,6 +88,34 @@ impl DriveSet {
             known: Arc::clone(&self.known),
             script: self.script.clone(),
         })
+    }
+}
+
+impl Prepared {
+    /// Note on runs of an open replay that end long after the last arrival. Response times then grow with the length of the trace.
+    pub fn overload(&self, runs: &[Run]) -> Option<String> {
+        /// Length of a run over the time of all arrivals: the drive serves half of what arrives.
+        const LATE: f64 = 2.0;
+        /// Further seconds, so that a burst at the end of a trace is no overload.
+        const BURST_S: f64 = 10.0;
+        let Workload::Replay(replay) = &self.scenario.workload else {
+            return None;
+        };
+        let Pace::Open(speed) = replay.pace else {
+            return None;
+        };
+        let (first, last) = self.drives.first()?.script.as_ref()?.arrivals()?;
+        let arrivals = speed.scale(last - first).as_secs_f64();
+        let ends = |run: &Run| run.warm_up_s + run.simulated_s / f64::from(run.repeats.max(1));
+        let run = runs
+            .iter()
+            .find(|run| ends(run) > LATE * arrivals + BURST_S)?;
+        Some(format!(
+            "{}: all requests arrive within {arrivals:.3} s, and the run takes {:.1} s. Response times grow with the length of the \
+             trace; trace.replay = \"closed\" (--closed N) has N requests at a time",
+            run.label,
+            ends(run)
+        ))
     }
 }
 
@@ -261,7 +289,8 @@ pub fn read(replay: &Replay, stock: &Stock) -> Result<Trace, Fault> {
     let reading = &replay.reading;
     let options = reading.options()?;
     let scratch = (!replay.is_whole()).then_some(Scratch {
-        file: scratch_file,
+        // No name, so a crash leaves nothing behind.
+        file: tempfile::tempfile,
         from: LONG,
     });
     let files = replay.file.iter().map(|file| stock.local(file));

@@ -94,12 +94,6 @@ fn memory_of(class: u32) -> usize {
     (1 << class) + 2 * ALIGNMENT
 }
 
-/// True if a buffer with this memory is not a part of another.
-fn is_whole(memory: usize) -> bool {
-    let class = memory.saturating_sub(2 * ALIGNMENT).trailing_zeros();
-    CLASSES.contains(&class) && memory_of(class) == memory
-}
-
 impl Kept {
     fn pop(&self, index: usize) -> Option<BytesMut> {
         let memory = self.classes[index].pop()?;
@@ -169,7 +163,12 @@ impl Buffer {
     pub(crate) fn join(&mut self, mut next: Buffer) {
         self.memory.unsplit(std::mem::take(&mut next.memory));
         self.len += next.len;
-        self.is_whole = is_whole(self.memory.len());
+    }
+
+    /// Notes that all parts were joined again, so that the buffer returns to its pool.
+    pub(crate) fn into_whole(mut self) -> Buffer {
+        self.is_whole = true;
+        self
     }
 }
 
@@ -217,6 +216,25 @@ mod tests {
             drop(buffer);
             assert_eq!(pool.take(len).as_ptr(), at);
         }
+    }
+
+    #[test]
+    fn a_split_buffer_comes_back_when_all_parts_are_joined() {
+        let pool = Pool::new();
+        let mut rest = pool.take(64 << 20);
+        let mut all = rest.split_to(1 << 20);
+        let last = rest.split_to(32 << 20);
+        assert_eq!(
+            (all.len(), last.len(), rest.len()),
+            (1 << 20, 32 << 20, 31 << 20)
+        );
+        all.join(last);
+        all.join(rest);
+        assert_eq!((all.len(), pool.kept_bytes()), (64 << 20, 0));
+        drop(all.into_whole());
+        assert_eq!(pool.kept_bytes(), memory_of(26));
+        drop(pool.take(64 << 20).split_to(32 << 20));
+        assert_eq!(pool.kept_bytes(), 0, "parts are freed");
     }
 
     #[test]

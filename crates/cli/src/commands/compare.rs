@@ -89,6 +89,9 @@ pub(super) fn compare(
         }
     });
     let Executed { runs, marks, .. } = outcome;
+    if let Some(note) = prepared.overload(&runs) {
+        context.note(&note);
+    }
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
         seed: prepared.scenario.seed,

@@ -71,6 +71,22 @@ fn the_table_of_a_replay_does_not_call_the_trace_fair() {
 }
 
 #[test]
+fn an_open_replay_that_the_drive_cannot_keep_up_with_is_noted() {
+    let file = scratch("overload").join("overload.trace");
+    let lines = (0..3_000).map(|n| format!("{}.0 0 {} 8 1\n", n / 10, n * 7_919 % 8_000_000));
+    std::fs::write(&file, lines.collect::<String>()).unwrap();
+    let noted = |more: &[&str]| {
+        let replay = ["trace", "replay", file.to_str().unwrap(), "-p", "atlas10k"];
+        let (code, said) = ended(&[&replay, more].concat());
+        assert_eq!(code, 0, "{said}");
+        said.contains("noop: all requests arrive within") && said.contains("(--closed N)")
+    };
+    assert!(noted(&["--scheduler", "noop"]));
+    assert!(!noted(&["--scheduler", "noop", "--speed", "0.01"]));
+    assert!(!noted(&["--scheduler", "noop", "--closed", "1000"]));
+}
+
+#[test]
 fn conversions_go_both_ways() {
     let directory = scratch("convert");
     let file = |name: &str| directory.join(name).to_str().unwrap().to_owned();

@@ -113,9 +113,6 @@ pub fn text(report: &Report, terminal: Terminal) -> String {
     if !starved.is_empty() {
         text.push_str(&format!("\n{}\n", starved.join("\n")));
     }
-    if let Some(warning) = overloaded(runs) {
-        text.push_str(&format!("\n{warning}\n"));
-    }
     // A scheduler that knows the future is no choice for a user.
     let real = runs
         .iter()
@@ -201,25 +198,6 @@ fn starved(run: &Run) -> Option<String> {
     Some(format!(
         "{}: {count}{of} unfinished, the oldest for {oldest}",
         run.label
-    ))
-}
-
-/// Warning for runs in which requests came much faster than the drive served them. Response times then grow with the length of the run.
-fn overloaded(runs: &[Run]) -> Option<String> {
-    /// A closed load with fewer requests may spend so much of the run waiting.
-    const REQUESTS_MIN: u64 = 2_000;
-    /// Mean response as a share of the run. Under a load that the drive keeps up with, the share tends to zero.
-    const SHARE: f64 = 0.25;
-    let is_overloaded = |run: &&Run| {
-        run.requests >= REQUESTS_MIN && run.response_ms.mean > SHARE * run.simulated_s * 1e3
-    };
-    let run = runs.iter().find(is_overloaded)?;
-    Some(format!(
-        "{}: requests arrive faster than the drive serves them, and wait for {:.1} s of {:.1} s in the mean; \
-         a closed replay (--closed N) has N at a time",
-        run.label,
-        run.response_ms.mean / 1e3,
-        run.simulated_s
     ))
 }
 

@@ -60,7 +60,7 @@ impl Speed {
     }
 
     /// Returns the replayed length of a recorded span, rounded down and at most [`Nanos::MAX`].
-    fn scale(self, span: Nanos) -> Nanos {
+    pub fn scale(self, span: Nanos) -> Nanos {
         let scaled = (u128::from(span.as_nanos()) << 32) / u128::from(self.0);
         Nanos::from_nanos(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
@@ -97,7 +97,7 @@ impl OpenReplay {
             return Err(ReplayError::NoArrival { request: index + 1 });
         }
         let zero = match start {
-            Start::AtOnce => script.iter().next().and_then(|request| request.arrival),
+            Start::AtOnce => script.arrivals().map(|(first, _)| first),
             Start::AsRecorded => None,
         };
         let zero = zero.unwrap_or(Time::ZERO);
@@ -106,7 +106,7 @@ impl OpenReplay {
             arrival.is_some_and(|arrival| Time::ZERO.saturating_add(arrival) > Time::LATEST)
         };
         // Requests are in order of arrival.
-        if too_late(script.last()) {
+        if too_late(script.arrivals().map(|(_, last)| last)) {
             let in_time = script
                 .iter()
                 .take_while(|request| !too_late(request.arrival));

@@ -20,7 +20,8 @@ pub struct Script {
     assigned: BTreeMap<u32, (u16, Class)>,
     devices: Vec<u32>,
     count: u64,
-    last: Option<Time>,
+    /// Arrivals of the first and the last request.
+    arrivals: Option<(Time, Time)>,
     /// Index of the first request without an arrival.
     untimed: Option<u64>,
     widened: u64,
@@ -195,7 +196,7 @@ impl Script {
             assigned: BTreeMap::new(),
             devices: chosen,
             count: 0,
-            last: None,
+            arrivals: None,
             untimed: None,
             widened: 0,
             moved: 0,
@@ -222,7 +223,10 @@ impl Script {
             self.untimed.get_or_insert(self.count);
         }
         self.count += 1;
-        self.last = request.arrival;
+        if let Some(last) = request.arrival {
+            let first = self.arrivals.map_or(last, |(first, _)| first);
+            self.arrivals = Some((first, last));
+        }
         self.widened += u64::from(fitted.widened);
         self.moved += u64::from(fitted.moved);
         if request.op == Op::Write {
@@ -308,9 +312,9 @@ impl Script {
         self.filed.as_ref()?.failure()
     }
 
-    /// The latest arrival.
-    pub(super) fn last(&self) -> Option<Time> {
-        self.last
+    /// The first and the latest arrival.
+    pub fn arrivals(&self) -> Option<(Time, Time)> {
+        self.arrivals
     }
 
     /// Index of the first request without an arrival.

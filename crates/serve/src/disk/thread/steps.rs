@@ -408,7 +408,8 @@ impl Job {
             all
         });
         let is_all = |all: &Buffer| all.len() as u64 == extent.len.bytes(sector_bytes);
-        let data = all.filter(is_all).map_or(Data::None, Data::Buffer);
+        let data = all.filter(is_all).map(Buffer::into_whole);
+        let data = data.map_or(Data::None, Data::Buffer);
         (cookie, data, to)
     }
 
