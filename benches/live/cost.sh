@@ -1,110 +1,94 @@
 #!/usr/bin/env bash
-# What a request costs without a disk: 4 KiB random reads over a unix socket from a null device behind
-# Headtime's NBD server, from `nbdkit memory` and from `qemu-nbd` on tmpfs, in one run.
+# What a request costs without a disk: reads over a unix socket from the device `null` and from a file in memory behind Headtime, and from
+# the same in nbdkit and qemu-nbd, in one run.
 #
-#   benches/live/cost.sh [-s SECONDS] [-r REPEATS] [-k] [SERVER]..     (5, 3, all of them)
+#   benches/live/cost.sh [--seconds 5] [--rounds 10] [--size 4k] [--rw randread] [--depths '1 32'] [SERVER]..
 #
-# SERVER is headtime, nbdkit or qemu. -k keeps fio's results and names their folder. Prints a table in
-# Markdown: medians over the repeats, which take turns so that a busy moment of the machine meets all
-# servers. CPU is that of the server's process, user and system, per request. NBD_NULL names a built
-# example `nbd_null`, which is built otherwise. Needs fio with its nbd engine, nbdkit and qemu-nbd.
-set -euo pipefail
-cd "$(dirname "$0")/../.."
-
-seconds=5 repeats=3 keep=no
-while getopts s:r:k option; do
-    case $option in
-        s) seconds=$OPTARG ;;
-        r) repeats=$OPTARG ;;
-        k) keep=yes ;;
-        *) sed -n '5,6s/^# *//p' "$0" >&2; exit 2 ;;
+# SERVER is one of the first column, all by default. Prints medians over the rounds, in which the servers take turns. CPU is that of the
+# server's process, user and system. qemu-nbd has no null device; its file counts for both.
+source "$(dirname "$0")/../../tests/live/lib.sh"
+seconds=5 rounds=10 size=4k rw=randread depths='1 32'
+all=(null-noop 'null-stream(deadline)' null-nbdkit file-noop 'file-stream(deadline)' file-nbdkit file-qemu)
+while [[ ${1:-} = --* ]]; do
+    case $1 in
+        --seconds) seconds=$2 ;;
+        --rounds) rounds=$2 ;;
+        --size) size=$2 ;;
+        --rw) rw=$2 ;;
+        --depths) depths=$2 ;;
+        *) sed -n '5s/^# *//p' "$0" >&2; exit 2 ;;
     esac
+    shift 2
 done
-shift $((OPTIND - 1))
-servers=("$@")
-[ ${#servers[@]} -gt 0 ] || servers=(headtime nbdkit qemu)
-size_gib=1
+[ $# -eq 0 ] || all=("$@")
+need fio nbdkit qemu-nbd
+bytes=268435456
 
-for tool in fio nbdkit qemu-nbd; do
-    command -v "$tool" >/dev/null || { echo "$tool is missing" >&2; exit 1; }
-done
-null=${NBD_NULL:-}
-if [ -z "$null" ]; then
-    cargo build --quiet --profile dist --package headtime-serve --example nbd_null
-    null=${CARGO_TARGET_DIR:-target}/dist/examples/nbd_null
-fi
-
-work=$(mktemp -d)
-disk=$(mktemp -p /dev/shm nbd-cost.XXXXXX)
-pids=()
-clean() {
-    for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-    wait
-    rm -f "$disk"
-    if [ $keep = yes ]; then echo "results of fio: $work" >&2; else rm -rf "$work"; fi
-}
-trap clean EXIT
+memory=$(mktemp -d -p /dev/shm headtime-cost.XXXXXX)
+on_exit rm -r "$memory"
 
 declare -A pid
-start() {
-    local socket=$work/$1.sock
+start() { # SERVER
+    local to=$work/$1.sock disk=$memory/$1
+    local device="device = \"$disk\"
+direct = false"
+    [[ $1 = null-* ]] || dd if=/dev/zero of="$disk" bs=1M count=$((bytes >> 20)) status=none
     case $1 in
-        headtime) "$null" --socket "$socket" --size-gib $size_gib & ;;
-        nbdkit) nbdkit --foreground --threads 64 --unix "$socket" memory size=${size_gib}G & ;;
-        qemu)
-            truncate -s ${size_gib}G "$disk"
-            qemu-nbd --persistent --shared 4 --format raw --socket "$socket" "$disk" & ;;
-        *) echo "no server $1" >&2; exit 2 ;;
+        null-nbdkit) nbdkit --foreground --threads 64 --unix "$to" null size=$bytes & ;;
+        file-nbdkit) nbdkit --foreground --threads 64 --unix "$to" file "$disk" & ;;
+        file-qemu) qemu-nbd --persistent --shared 4 --format raw --socket "$to" "$disk" & ;;
+        *-nbdkit | *-qemu) fail "there is no server $1" ;;
+        *)
+            [[ $1 = file-* ]] || device="device = \"null\"
+size = \"256MiB\""
+            configure "${1#*-}" 32 "$device" "nbd = \"unix:$to\""
+            mv "$work/serve.toml" "$work/$1.toml"
+            "$headtime" serve "$work/$1.toml" >"$work/server.out" 2>"$work/server.err" & ;;
     esac
     pid[$1]=$!
-    pids+=($!)
-    for _ in $(seq 100); do
-        if [ -S "$socket" ]; then return; fi
-        sleep 0.05
-    done
-    echo "$1 does not start" >&2
-    exit 1
+    wait_for 30 test -S "$to"
+}
+end() { # SERVER
+    kill "${pid[$1]}"
+    wait "${pid[$1]}" || fail "$1 ended with $?"
 }
 
 # Ticks of the clock that a process has used, its name left out.
 ticks() { sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'; }
 
 measure() { # SERVER DEPTH ROUND
-    local result=$work/$1.$2.$3 before after
+    local before
     before=$(ticks "${pid[$1]}")
-    fio --name=cost --ioengine=nbd --uri="nbd+unix:///?socket=$work/$1.sock" \
-        --rw=randread --bs=4k --iodepth="$2" --size=${size_gib}g --time_based \
-        --runtime="$seconds" --randseed="$3" --percentile_list=50:99 \
-        --output-format=terse --terse-version=3 --output="$result"
-    after=$(ticks "${pid[$1]}")
-    # Requests a second, p50 and p99 in us (of completion), CPU per request in us.
-    awk -F';' -v ticks=$((after - before)) -v hz="$(getconf CLK_TCK)" '{
-        sub(/.*=/, "", $18); sub(/.*=/, "", $19)
-        requests = $6 / 4
-        printf "%d %d %d %.2f\n", $8, $18, $19, ticks / hz * 1e6 / requests
-    }' "$result" >>"$work/$1.$2"
+    fio --name=cost --ioengine=nbd --uri="nbd+unix:///?socket=$work/$1.sock" --rw="$rw" --bs="$size" --iodepth="$2" --size=$bytes \
+        --time_based --runtime="$seconds" --randseed="$3" --percentile_list=50:99 \
+        --output-format=terse --terse-version=3 --output="$work/fio" || fail "fio: $(cat "$work/fio")"
+    # Terse fields: KiB, IOPS and percentiles in us of reads, or of writes.
+    awk -F';' -v ticks=$(($(ticks "${pid[$1]}") - before)) -v hz="$(getconf CLK_TCK)" -v kib="$(numfmt --from=iec "${size^^}" --to-unit=1024)" '{
+        at = $6 > 0 ? 0 : 41
+        sub(/.*=/, "", $(18 + at)); sub(/.*=/, "", $(19 + at))
+        printf "%d %d %d %.2f\n", $(8 + at), $(18 + at), $(19 + at), ticks / hz * 1e6 / ($(6 + at) / kib)
+    }' "$work/fio" >>"$work/$1.$2"
 }
 
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
-for server in "${servers[@]}"; do start "$server"; done
-for round in $(seq "$repeats"); do
-    for depth in 1 32; do
-        for server in "${servers[@]}"; do
-            echo "round $round, depth $depth, $server" >&2
-            measure "$server" $depth "$round"
-        done
+for each in "${all[@]}"; do start "$each"; done
+for round in $(seq "$rounds"); do
+    say "round $round"
+    for depth in $depths; do
+        for each in "${all[@]}"; do measure "$each" "$depth" "$round"; done
     done
 done
+for each in "${all[@]}"; do end "$each"; done
 
-echo "| server | depth | IOPS | p50 us | p99 us | CPU us per request |"
+echo "| server ($rw, $size) | depth | IOPS | p50 us | p99 us | CPU us per request |"
 echo "|---|---:|---:|---:|---:|---:|"
-for depth in 1 32; do
-    for server in "${servers[@]}"; do
+for depth in $depths; do
+    for each in "${all[@]}"; do
         row=()
         for column in 1 2 3 4; do
-            row+=("$(cut -d' ' -f$column "$work/$server.$depth" | median)")
+            row+=("$(cut -d' ' -f$column "$work/$each.$depth" | median)")
         done
-        echo "| $server | $depth | ${row[0]} | ${row[1]} | ${row[2]} | ${row[3]} |"
+        echo "| $each | $depth | ${row[0]} | ${row[1]} | ${row[2]} | ${row[3]} |"
     done
 done

@@ -18,7 +18,6 @@ use crate::{Arrival, Command, DriveTag, Engine, Event, Finished, Join, Lane, Out
 use headtime_sched::{Class, Flags, Op, Origin, Request, Scheduler};
 use headtime_units::Extent;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
 /// A broken promise, as text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,9 +89,9 @@ impl Audit {
     pub fn watch<S: Scheduler>(&mut self, engine: &mut Engine<S>) {
         (self.gate, self.drained) = (None, None);
         let account = lanes::SharedNotes::default();
-        account.borrow_mut().in_drive = self.in_drive.keys().copied().collect();
+        account.lock().in_drive = self.in_drive.keys().copied().collect();
         engine.wrap_gate(|gate| {
-            self.gate = Some(Rc::clone(&account));
+            self.gate = Some(account.clone());
             Box::new(lanes::Watched { gate, account })
         });
     }
@@ -109,7 +108,7 @@ impl Audit {
     /// If the event is invalid, or shows that a read was served out of order.
     pub fn event(&mut self, event: &Event) -> Result<(), Violation> {
         if let Some(account) = &self.gate {
-            account.borrow_mut().refused = None;
+            account.lock().refused = None;
         }
         self.drained = None;
         match event {
@@ -276,7 +275,7 @@ impl Audit {
         let Some(account) = &self.gate else {
             return Ok(());
         };
-        let (account, tag) = (account.borrow(), request.tag);
+        let (account, tag) = (account.lock(), request.tag);
         let mut of_parts = engine.lanes_of(tag);
         let own = of_parts.next();
         ensure!(
@@ -376,7 +375,7 @@ impl Audit {
         outside: impl IntoIterator<Item = (Origin, Class)>,
     ) -> Result<(), Violation> {
         self.is_drained(engine)?;
-        let account = self.gate.as_ref().map(|account| account.borrow());
+        let account = self.gate.as_ref().map(|account| account.lock());
         let refused = account
             .as_ref()
             .and_then(|account| account.refused.as_ref());

@@ -3,12 +3,11 @@
 
 use crate::few::Few;
 use crate::map::Member;
+use crate::shared::SharedCell;
 use crate::volume::Part;
 use crate::{Engine, GateOrder, RequestId, Seen};
 use headtime_sched::{Directive, Request};
 use headtime_units::{Nanos, Time};
-use std::cell::RefCell;
-use std::rc::Rc;
 
 /// Counts of a conductor so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +47,7 @@ impl From<GateOrder> for Conduct {
 ///
 /// A directive becomes the event [`Event::Directed`](crate::Event::Directed) of a member, and an order to a gate the event
 /// [`Event::Ordered`](crate::Event::Ordered). The log has those events like others, so a replay needs no conductor.
-pub trait Conductor {
+pub trait Conductor: Send {
     /// Notifies the conductor of a part of the client's request `whole`, before the part arrives at the member's
     /// engine. The parts of a request come in the order of their addresses. A flush has a part without sectors on each
     /// member.
@@ -78,7 +77,7 @@ pub trait Conductor {
 }
 
 /// A conductor that is shared, so that another owner can inspect it while it runs.
-impl<C: Conductor> Conductor for Rc<RefCell<C>> {
+impl<C: Conductor> Conductor for SharedCell<C> {
     fn asked(
         &mut self,
         now: Time,
@@ -87,22 +86,22 @@ impl<C: Conductor> Conductor for Rc<RefCell<C>> {
         part: &Part,
         engine: &Engine,
     ) {
-        self.borrow_mut().asked(now, whole, member, part, engine);
+        self.lock().asked(now, whole, member, part, engine);
     }
 
     fn seen(&mut self, now: Time, member: Member, seen: Seen<'_>, engine: &Engine) {
-        self.borrow_mut().seen(now, member, seen, engine);
+        self.lock().seen(now, member, seen, engine);
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.borrow().next_wakeup()
+        self.lock().next_wakeup()
     }
 
     fn conducted(&self) -> Option<Conducted> {
-        self.borrow().conducted()
+        self.lock().conducted()
     }
 
     fn order(&mut self, now: Time, engines: &Few<Engine>) -> Option<(Member, Conduct)> {
-        self.borrow_mut().order(now, engines)
+        self.lock().order(now, engines)
     }
 }

@@ -177,6 +177,15 @@ impl<L: Sink> Core<L> {
         self.commands(world, at)
     }
 
+    /// Returns true if there are jobs in the background.
+    pub fn has_jobs(&self) -> bool {
+        let observers = self.observers.iter();
+        observers
+            .flat_map(|observers| observers.jobs())
+            .next()
+            .is_some()
+    }
+
     /// Returns true if there are jobs in the background, and all jobs are over.
     pub fn jobs_are_over(&self) -> bool {
         let observers = self.observers.iter();

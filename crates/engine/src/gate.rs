@@ -200,7 +200,7 @@ impl GateOrder {
 /// Decides which lane a request belongs to, and which lane may go next.
 ///
 /// A gate is a function of its inputs, as the engine is.
-pub trait Gate: core::fmt::Debug {
+pub trait Gate: core::fmt::Debug + Send {
     /// Returns the number of lanes, 1 to 256. It never changes.
     fn lanes(&self) -> usize {
         1

@@ -42,6 +42,7 @@ mod merge;
 mod names;
 mod order;
 mod predictions;
+mod shared;
 pub mod shares;
 mod slots;
 mod spec;
@@ -63,6 +64,7 @@ pub use gate::{
 pub use map::{Added, Concat, MEMBERS_MAX, Map, MapError, Member, ReadFrom, Striped};
 pub use names::{DriveTag, RequestId};
 pub use predictions::{PredictionCounts, Predictions};
+pub use shared::SharedCell;
 pub use spec::{EngineSpec, KeyError};
 pub use volume::Part;
 pub use world::{

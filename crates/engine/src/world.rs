@@ -1,14 +1,13 @@
 //! Surroundings of the loop: devices, clients and time of a [`World`], orders, and jobs in the background.
 
 use crate::audit::Violation;
+use crate::shared::SharedCell;
 use crate::volume::Part;
 use crate::{
     Arrival, DriveTag, Engine, Finished, Gate, GateOrder, Join, Lane, Member, Outcome, Seen,
 };
 use headtime_sched::{Backlog, Foretold, HeadState, Request, Scheduler, Track};
 use headtime_units::{Lba, Nanos, Time};
-use std::cell::RefCell;
-use std::rc::Rc;
 
 mod layer;
 
@@ -120,7 +119,7 @@ pub struct Approach {
 
 /// A job in the background of an engine. The job asks for requests that go with staged requests, and is notified of
 /// their end. No client is notified.
-pub trait Background {
+pub trait Background: Send {
     /// Returns a request that is to go with a staged request, alone or through the queue. [`Engine::may_join`] must
     /// allow it. Called when there are no more commands, until `None`.
     ///
@@ -183,50 +182,50 @@ pub trait Background {
 }
 
 /// A job that is shared, so that another owner can inspect it while it runs.
-impl<B: Background> Background for Rc<RefCell<B>> {
+impl<B: Background> Background for SharedCell<B> {
     fn joins(
         &mut self,
         now: Time,
         engine: &Engine,
         approach: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        self.borrow_mut().joins(now, engine, approach)
+        self.lock().joins(now, engine, approach)
     }
 
     fn is_offered(&self) -> bool {
-        self.borrow().is_offered()
+        self.lock().is_offered()
     }
 
     fn depth(&self) -> Option<u32> {
-        self.borrow().depth()
+        self.lock().depth()
     }
 
     fn next_wakeup(&self, engine: &Engine) -> Option<Time> {
-        self.borrow().next_wakeup(engine)
+        self.lock().next_wakeup(engine)
     }
 
     fn is_over(&self) -> bool {
-        self.borrow().is_over()
+        self.lock().is_over()
     }
 
     fn tracker(&self) -> Option<Box<dyn Track>> {
-        self.borrow().tracker()
+        self.lock().tracker()
     }
 
     fn arrives(&mut self, now: Time, arrival: &Arrival) {
-        self.borrow_mut().arrives(now, arrival);
+        self.lock().arrives(now, arrival);
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
-        self.borrow_mut().seen(now, done);
+        self.lock().seen(now, done);
     }
 
     fn fill(&mut self, id: u64, data: &mut [u8]) {
-        self.borrow_mut().fill(id, data);
+        self.lock().fill(id, data);
     }
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
-        self.borrow_mut().finished(now, done, data);
+        self.lock().finished(now, done, data);
     }
 }
 

@@ -11,6 +11,19 @@ use rustix::thread::{CapabilitySet, capabilities};
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Returns the bytes in a socket that the other side has not read; 0 if the kernel does not say.
+pub fn unread(socket: BorrowedFd<'_>) -> usize {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes an integer, which lives until the call returns.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    if result == 0 {
+        bytes.max(0) as usize
+    } else {
+        0
+    }
+}
 
 /// Reason for which memory is not locked.
 #[derive(Debug, thiserror::Error)]

@@ -111,12 +111,12 @@ mod tests {
         Candidate, Dispatch, Elevator, Noop, Scheduler, Stream, StreamConfig, WorkConserving,
     };
     use alloc::boxed::Box;
-    use alloc::rc::Rc;
-    use core::cell::Cell;
+    use alloc::sync::Arc;
+    use std::sync::Mutex;
     use std::vec::Vec;
 
     /// The head that an elevator saw last.
-    type Seen = Rc<Cell<HeadState>>;
+    type Seen = Arc<Mutex<HeadState>>;
 
     /// First come, first served. Records the head that it saw when it last handed out a request.
     struct Sees(Noop, Seen);
@@ -132,7 +132,7 @@ mod tests {
             self.0.expires(now)
         }
         fn take(&mut self, now: Time, head: &HeadState) -> Option<Request> {
-            self.1.set(*head);
+            *self.1.lock().expect("no panic") = *head;
             self.0.take(now, head)
         }
         fn withdraw(&mut self, tag: Tag) -> Request {
@@ -158,8 +158,8 @@ mod tests {
     /// Both schedulers that drive an elevator, and the records of their elevators.
     fn drivers() -> [(Box<dyn Scheduler>, Seen); 2] {
         let sees = || {
-            let seen = Rc::new(Cell::new(HeadState::START));
-            (Sees(Noop::new(), Rc::clone(&seen)), seen)
+            let seen = Arc::new(Mutex::new(HeadState::START));
+            (Sees(Noop::new(), Arc::clone(&seen)), seen)
         };
         let ((plain, of_plain), (inner, of_stream)) = (sees(), sees());
         let stream = Stream::new(inner, StreamConfig::DEFAULT, curve());
@@ -178,7 +178,7 @@ mod tests {
             }
             let next = |scheduler: &mut dyn Scheduler, now, request| {
                 assert_eq!(scheduler.dispatch(now), Dispatch::Request(request));
-                let head = seen.get();
+                let head = *seen.lock().expect("no panic");
                 (head.lba.get(), head.op, head.free)
             };
             let scheduler = &mut *scheduler;

@@ -81,9 +81,9 @@ impl<Place: Copy> HeadTime<Place> {
 ///
 /// A policy asks for a request's place once, when the request is inserted: locating costs more than
 /// predicting.
-pub trait Positioning {
+pub trait Positioning: Send + Sync {
     /// A physical position, in the model's own terms.
-    type Place: Copy;
+    type Place: Copy + Send;
 
     /// Returns the place of the first sector of `extent`.
     ///

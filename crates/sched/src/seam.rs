@@ -47,7 +47,7 @@ impl Partners {
 /// each of thousands of requests that touch. The engine notifies the policy of each merge: [`Elevator::merged`] if a
 /// queued request grew at either end, [`Elevator::fused`] if growing closed the gap to a neighbour. After each `fused`
 /// comes a `merged` for the request that remains.
-pub trait Elevator {
+pub trait Elevator: Send {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);
 
@@ -163,7 +163,7 @@ pub enum Directive<N> {
 }
 
 /// Decides the drive's next command. May wait for a request that has not arrived.
-pub trait Scheduler {
+pub trait Scheduler: Send {
     /// Queues a request.
     fn insert(&mut self, now: Time, request: Request);
 

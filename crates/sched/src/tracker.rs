@@ -46,7 +46,7 @@ pub enum Surprise {
 }
 
 /// Follows the head of one drive.
-pub trait Track: fmt::Debug {
+pub trait Track: fmt::Debug + Send {
     /// Notes that a command has gone to the drive, behind all others there.
     fn issued(&mut self, now: Time, tag: u32, what: TrackedCommand);
 
@@ -646,7 +646,7 @@ mod tests {
 
     #[test]
     fn a_turn_more_is_put_down_to_destaging_while_a_write_may_wait_in_the_buffer() {
-        // Shared, as programs share their models.
+        // SharedCell, as programs share their models.
         let mut tracker = Tracker::new(Arc::new(Buffered));
         let mut now = 0;
         // Completes a read a turn late. The read is sent `after` microseconds after the last one.

@@ -30,7 +30,7 @@ impl TrackedCommand {
 /// commands before. A prediction from one [`HeadAfter`](crate::HeadAfter) does not know these commands.
 ///
 /// Times are by the clock of the model. A time before the last one counts as the last one.
-pub trait Twin: fmt::Debug {
+pub trait Twin: fmt::Debug + Send {
     /// Sends a command to the simulated drive. A drive that is full, or too small, ignores the command.
     fn issued(&mut self, now: Time, tag: u32, what: TrackedCommand);
 

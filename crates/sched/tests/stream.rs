@@ -9,8 +9,7 @@ use headtime_testkit::{Arrival, CAPACITY, Scenario, ToyDisk, check, scenarios};
 use headtime_units::{Extent, Lba, Millionths, Nanos, Sectors, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// Service curve of the toy disk, for 8 sectors.
@@ -24,20 +23,20 @@ static CURVE: LazyLock<Arc<ServiceCurve>> = LazyLock::new(|| {
 /// Number of cases in all scenarios, so that a test can fail if a case never occurred.
 #[derive(Debug, Default)]
 struct Seen {
-    waits: Cell<u64>,
-    children: Cell<u64>,
-    urgent: Cell<u64>,
+    waits: AtomicU64,
+    children: AtomicU64,
+    urgent: AtomicU64,
 }
 
-fn count(cell: &Cell<u64>) {
-    cell.set(cell.get() + 1);
+fn count(of: &AtomicU64) {
+    of.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A stream scheduler whose decisions are all checked.
 struct Watched<E> {
     stream: Stream<E>,
     config: StreamConfig,
-    seen: Rc<Seen>,
+    seen: Arc<Seen>,
     head: Lba,
     /// The request handed out last, its time, and true while the drive has it.
     tail: Option<(Tag, Time, bool)>,
@@ -48,11 +47,11 @@ struct Watched<E> {
 }
 
 impl<E: Elevator> Watched<E> {
-    fn new(elevator: E, config: StreamConfig, seen: &Rc<Seen>) -> Watched<E> {
+    fn new(elevator: E, config: StreamConfig, seen: &Arc<Seen>) -> Watched<E> {
         Watched {
             stream: Stream::new(elevator, config, Arc::clone(&CURVE)),
             config,
-            seen: Rc::clone(seen),
+            seen: Arc::clone(seen),
             head: Lba::ZERO,
             tail: None,
             turn: 0,
@@ -242,7 +241,7 @@ fn configs() -> impl Strategy<Value = StreamConfig> {
 
 #[test]
 fn it_waits_only_for_established_streams_and_never_past_an_expiry() {
-    let seen = Rc::new(Seen::default());
+    let seen = Arc::new(Seen::default());
     // With the file's name, a failure leaves its seed in a file next to this one.
     let mut runner = TestRunner::new(ProptestConfig::with_source_file(file!()));
     let hurried = DeadlineConfig {
@@ -269,8 +268,9 @@ fn it_waits_only_for_established_streams_and_never_past_an_expiry() {
         children,
         urgent,
     } = &*seen;
+    let tried = |of: &AtomicU64| of.load(Ordering::Relaxed) > 0;
     assert!(
-        waits.get() > 0 && children.get() > 0 && urgent.get() > 0,
+        tried(waits) && tried(children) && tried(urgent),
         "the scenarios try too little: {seen:?}"
     );
 }
@@ -306,7 +306,7 @@ fn a_wait_behind_a_tag_given_again_is_judged_by_the_request_that_has_it_now() {
         burst: false,
         ..StreamConfig::DEFAULT
     };
-    let seen = Rc::new(Seen::default());
+    let seen = Arc::new(Seen::default());
     let served = check(|| Watched::new(Sstf::new(), config, &seen), &scenario);
     let served = served.expect("all is well");
     let order: Vec<(u64, u32, u64)> = served

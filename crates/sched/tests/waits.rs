@@ -12,9 +12,8 @@ use headtime_testkit::{CAPACITY, ToyDisk, check, scenarios};
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
-use std::cell::Cell;
-use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn build(text: &str, curve: &Arc<ServiceCurve>) -> Box<dyn Scheduler> {
     let knowledge = Knowledge {
@@ -197,8 +196,8 @@ struct Watched {
     inner: Box<dyn Scheduler>,
     /// Requests that came since the disk may be held. `None` if it may not.
     came: Option<Vec<Tag>>,
-    won: Rc<Cell<u64>>,
-    lost: Rc<Cell<u64>>,
+    won: Arc<AtomicU64>,
+    lost: Arc<AtomicU64>,
 }
 
 impl Watched {
@@ -250,8 +249,8 @@ impl Scheduler for Watched {
         }
         assert!(self.under_way() <= 1);
         assert!(after.streams <= after.streams_established);
-        self.won.set(self.won.get() + won);
-        self.lost.set(self.lost.get() + lost);
+        self.won.fetch_add(won, Ordering::Relaxed);
+        self.lost.fetch_add(lost, Ordering::Relaxed);
         decision
     }
 
@@ -343,15 +342,15 @@ fn the_counts_agree_with_what_is_seen_from_outside() {
         "cfq:hz=1000",
     ]);
     for text in texts {
-        let (won, lost) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        let (won, lost) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         // With the file's name, a failure leaves its seed in a file next to this one.
         let mut runner = TestRunner::new(ProptestConfig::with_source_file(file!()));
         let kept = runner.run(&scenarios(), |scenario| {
             let make = || Watched {
                 inner: build(text, &curve),
                 came: None,
-                won: Rc::clone(&won),
-                lost: Rc::clone(&lost),
+                won: Arc::clone(&won),
+                lost: Arc::clone(&lost),
             };
             check(make, &scenario)
                 .map(|_| ())
@@ -363,7 +362,7 @@ fn the_counts_agree_with_what_is_seen_from_outside() {
         // Nobody tells clairvoyant anything here.
         if text != "clairvoyant" {
             assert!(
-                won.get() > 0 && lost.get() > 0,
+                won.load(Ordering::Relaxed) > 0 && lost.load(Ordering::Relaxed) > 0,
                 "{text} is tried too little"
             );
         }

@@ -72,7 +72,7 @@ pub struct Geometry {
 ///
 /// A device owns the data of a command from [`Device::submit`] until [`Device::poll`] returns them. The device may
 /// execute commands in any order, because the engine never hands over two commands at a time whose order matters.
-pub trait Device {
+pub trait Device: Send {
     /// The geometry of the device; a constant.
     fn geometry(&self) -> Geometry;
 

@@ -23,6 +23,7 @@ pub mod check;
 pub mod handshake;
 mod inbox;
 mod negotiation;
+mod pace;
 mod patience;
 mod server;
 mod session;

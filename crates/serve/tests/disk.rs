@@ -188,9 +188,12 @@ fn gigabytes_of_zeroes_go_in_steps_and_of_discards_in_one() {
         let done = inbox.wait();
         assert_eq!((done.cookie, done.result), (cookie, Ok(())));
     }
-    let metrics = now(disk.snapshot()).expect("runs").metrics;
-    let of = |op: Op| metrics.exports[0].requests[op as usize];
-    assert_eq!((of(Op::Write), of(Op::Discard)), (6 << 10 | 6 << 5, 1));
+    let snapshot = now(disk.snapshot()).expect("runs");
+    assert_eq!(snapshot.whole.engine.issued, 6 << 10 | 6 << 5 | 1);
+    // A client's request counts once.
+    let of = |op: Op| snapshot.metrics.exports[0].requests[op as usize];
+    assert_eq!((of(Op::Write), of(Op::Discard)), (2, 1));
+    assert_eq!(snapshot.metrics.exports[0].unfinished, 0);
     disk.stop().expect("stops");
 }
 

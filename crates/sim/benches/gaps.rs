@@ -17,7 +17,9 @@ use hdrhistogram::Histogram;
 use headtime_disk::Model;
 use headtime_disk::drive::Drive;
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
-use headtime_engine::{Approach, Arrival, Background, BackgroundLayer, Config, Engine, Join, Lane};
+use headtime_engine::{
+    Approach, Arrival, Background, BackgroundLayer, Config, Engine, Join, Lane, SharedCell,
+};
 use headtime_gaps::{Freeblock, FreeblockOptions, Prefer};
 use headtime_sched::Spec;
 use headtime_sim::{Setup, run};
@@ -25,8 +27,6 @@ use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{
     Pacing, ProcessSpec, SizeDistribution, Synthetic, SyntheticSpec, TimeDistribution,
 };
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ impl Default for Tenth {
 /// A scan whose searches are timed.
 struct Timed {
     scan: Freeblock<Arc<Model>>,
-    tenths: Rc<RefCell<Vec<Tenth>>>,
+    tenths: SharedCell<Vec<Tenth>>,
 }
 
 impl BackgroundLayer for Timed {
@@ -78,7 +78,7 @@ impl BackgroundLayer for Timed {
         if self.scan.steps().count() > searches {
             let all = self.scan.wanted_at_first();
             let read = all - self.scan.wanted().left().min(all);
-            let tenth = &mut self.tenths.borrow_mut()[(read * 10 / all).min(9) as usize];
+            let tenth = &mut self.tenths.lock()[(read * 10 / all).min(9) as usize];
             let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
             tenth.nanos.record(nanos).expect("it grows");
             tenth.steps += self.scan.steps().sum - steps;
@@ -164,10 +164,10 @@ fn main() {
     let mut setup = Setup::new(Drive::new(&profile, 1), config, built, &mut source);
     let mut tenths = Vec::new();
     tenths.resize_with(10, Tenth::default);
-    let tenths = Rc::new(RefCell::new(tenths));
+    let tenths = SharedCell::new(tenths);
     setup.stations[0].background = Some(Box::new(Timed {
         scan,
-        tenths: Rc::clone(&tenths),
+        tenths: tenths.clone(),
     }));
     setup.until_jobs = most.is_none();
     let (begin, used) = (Instant::now(), processor_time());
@@ -191,7 +191,7 @@ fn main() {
         );
     };
     let (mut steps, mut until) = (0, Time::ZERO);
-    for (number, tenth) in (1..).zip(tenths.borrow().iter()) {
+    for (number, tenth) in (1..).zip(tenths.lock().iter()) {
         if tenth.nanos.is_empty() {
             continue;
         }

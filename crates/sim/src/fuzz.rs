@@ -312,7 +312,7 @@ fn execute(
     let mut observe = |now: Time, _: Member, seen: Seen<'_>| overtaken.see(now, seen);
     setup.observer = Some(&mut observe);
     let report = run(setup).map_err(|error| error.to_string())?;
-    match found.and_then(|found| found.take()) {
+    match found.and_then(|found| found.lock().take()) {
         Some(problem) => Err(problem),
         None => Ok((report, text)),
     }

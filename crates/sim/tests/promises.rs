@@ -5,7 +5,7 @@ use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Profile};
 use headtime_engine::{
     Approach, Arrival, Background, BackgroundLayer, Command, Config, Engine, Finished, Join, Lane,
-    Member, Outcome, Seen,
+    Member, Outcome, Seen, SharedCell,
 };
 use headtime_gaps::{
     ClientWaits, DriveQueue, Freeblock, FreeblockOptions, FreeblockStats, Prefer, Promised, Verdict,
@@ -15,8 +15,6 @@ use headtime_sim::{Setup, run};
 use headtime_testkit::cases;
 use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{Pacing, ProcessSpec, Synthetic, SyntheticSpec, TimeDistribution};
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// No retried reads, and no long waits.
@@ -88,16 +86,16 @@ struct Read {
 }
 
 struct Watched {
-    scan: Rc<RefCell<Freeblock<Arc<Model>>>>,
-    blocks: Rc<RefCell<Vec<u64>>>,
+    scan: SharedCell<Freeblock<Arc<Model>>>,
+    blocks: SharedCell<Vec<u64>>,
     /// True once the engine has asked the scan. Each scan is woken once, so that scans with and without promises are
     /// offered the same requests.
     is_awake: bool,
-    in_vain: Rc<RefCell<u64>>,
+    in_vain: SharedCell<u64>,
 }
 
 impl BackgroundLayer for Watched {
-    type Under = Rc<RefCell<Freeblock<Arc<Model>>>>;
+    type Under = SharedCell<Freeblock<Arc<Model>>>;
 
     fn under(&self) -> &Self::Under {
         &self.scan
@@ -117,7 +115,7 @@ impl BackgroundLayer for Watched {
         let asked = self.scan.joins(now, engine, approach)?;
         let extent = asked.0.extent;
         let is_known = |block: Lba| extent.contains(block);
-        *self.in_vain.borrow_mut() += u64::from(self.scan.borrow().unreadable().any(is_known));
+        *self.in_vain.lock() += u64::from(self.scan.lock().unreadable().any(is_known));
         Some(asked)
     }
 
@@ -130,9 +128,9 @@ impl BackgroundLayer for Watched {
 
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         if done.outcome == Outcome::Done {
-            let scan = self.scan.borrow();
+            let scan = self.scan.lock();
             let blocks = scan.asked(done.id).iter().map(|lba| lba.get());
-            self.blocks.borrow_mut().extend(blocks);
+            self.blocks.lock().extend(blocks);
         }
         self.scan.finished(now, done, data);
     }
@@ -207,10 +205,10 @@ impl Run {
                 Some(promised) => scan.with_promise(promised, Sectors::new(2048)),
                 None => scan,
             };
-            let scan = Rc::new(RefCell::new(scan));
-            let blocks = Rc::new(RefCell::new(Vec::new()));
-            let in_vain = Rc::new(RefCell::new(0));
-            watched = Some((Rc::clone(&scan), Rc::clone(&blocks), Rc::clone(&in_vain)));
+            let scan = SharedCell::new(scan);
+            let blocks = SharedCell::new(Vec::new());
+            let in_vain = SharedCell::new(0);
+            watched = Some((scan.clone(), blocks.clone(), in_vain.clone()));
             if self.is_worn {
                 let worn = worn.iter().map(|lba| Extent::at(*lba, 1));
                 let worn = worn.map(|extent| Fault::Unreadable { extent, retries: 2 });
@@ -225,17 +223,17 @@ impl Run {
         }
         run(setup).expect("runs");
         let read = watched.map(|(scan, blocks, in_vain)| {
-            let scan = scan.borrow();
+            let scan = scan.lock();
             let (waits, changes) = scan.promise().unwrap_or_default();
             Read {
-                blocks: blocks.borrow().clone(),
+                blocks: blocks.lock().clone(),
                 stats: scan.stats(),
                 waits,
                 changes: changes.to_vec(),
                 left: scan.wanted().left(),
                 ended: scan.tenths()[9],
                 unreadable: scan.unreadable().count(),
-                in_vain: *in_vain.borrow(),
+                in_vain: *in_vain.lock(),
             }
         });
         (read.unwrap_or_default(), timeline)
@@ -554,7 +552,7 @@ fn a_disk_that_is_a_part_of_the_drive_that_is_believed_keeps_a_date_that_it_can(
         let whole = Extent::new(Lba::ZERO, part);
         let scan = Freeblock::new(Arc::clone(&model), part, whole, options).expect("it turns");
         let scan = scan.with_promise(promised(1_200, p99), Sectors::new(2_048));
-        let scan = Rc::new(RefCell::new(scan));
+        let scan = SharedCell::new(scan);
         let mut workload = clients(Load::Open(0.05), 3);
         for one in &mut workload.processes {
             one.range = Some((Bytes(0), Bytes(1_000_000_000)));
@@ -570,13 +568,13 @@ fn a_disk_that_is_a_part_of_the_drive_that_is_believed_keeps_a_date_that_it_can(
         let mut setup = Setup::new(Drive::new(&profile, 1), config, built, &mut source);
         setup.limit = Some(Nanos::from_secs(1_300));
         setup.stations[0].background = Some(Box::new(Watched {
-            scan: Rc::clone(&scan),
-            blocks: Rc::default(),
+            scan: scan.clone(),
+            blocks: SharedCell::default(),
             is_awake: false,
-            in_vain: Rc::default(),
+            in_vain: SharedCell::default(),
         }));
         run(setup).expect("runs");
-        let scan = scan.borrow();
+        let scan = scan.lock();
         let (_, changes) = scan.promise().expect("it was made");
         let text = format!("blocks of {block}, {p99:?}: {changes:?}");
         assert_eq!(scan.wanted().left(), 0, "{text}");

@@ -1,11 +1,11 @@
 //! A source of background reads that tries staged requests. Not for use.
 
-use headtime_engine::{Approach, Arrival, Background, Engine, Finished, Join, Lane, RequestId};
+use headtime_engine::{
+    Approach, Arrival, Background, Engine, Finished, Join, Lane, RequestId, SharedCell,
+};
 use headtime_sched::{Class, Flags, Op, Origin, Scheduler};
 use headtime_units::{Extent, Lba, Sectors, Time};
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 /// Reads a disk in the background, on the way to staged requests.
 ///
@@ -126,22 +126,22 @@ impl Background for Scrub {
 
 /// A scrub that tests can look at while it runs. Clones share one scrub.
 #[derive(Clone, Debug)]
-pub struct ShownScrub(Rc<RefCell<Scrub>>);
+pub struct ShownScrub(SharedCell<Scrub>);
 
 impl ShownScrub {
     /// Makes a scrub visible to the test.
     pub fn new(scrub: Scrub) -> ShownScrub {
-        ShownScrub(Rc::new(RefCell::new(scrub)))
+        ShownScrub(SharedCell::new(scrub))
     }
 
     /// Returns true if all requests of the scrub are finished.
     pub fn waits_for_nothing(&self) -> bool {
-        self.0.borrow().waits.is_empty()
+        self.0.lock().waits.is_empty()
     }
 
     /// Number of finished requests of the scrub.
     pub fn finished(&self) -> u64 {
-        self.0.borrow().finished
+        self.0.lock().finished
     }
 }
 
@@ -152,14 +152,14 @@ impl Background for ShownScrub {
         engine: &Engine,
         _: Option<&Approach>,
     ) -> Option<(Arrival, Lane, Join)> {
-        self.0.borrow_mut().joins(engine)
+        self.0.lock().joins(engine)
     }
 
     fn is_offered(&self) -> bool {
-        self.0.borrow().offered
+        self.0.lock().offered
     }
 
     fn finished(&mut self, _: Time, done: &Finished, _: Option<&[u8]>) {
-        self.0.borrow_mut().finished(done);
+        self.0.lock().finished(done);
     }
 }

@@ -1,6 +1,7 @@
 //! Checkers, tried on policies that are known to be broken. Scenarios, checked for enough merges, withdrawals and
 //! waits.
 
+use headtime_engine::SharedCell;
 use headtime_sched::{Clook, Deadline, DeadlineConfig, Dispatch, Scheduler, Sstf, WorkConserving};
 use headtime_testkit::{
     Broken, BrokenWaiter, Fault, Rule, Scenario, ToyAnticipator, Violation, WaitFault, check,
@@ -263,17 +264,17 @@ struct Counts {
     deep: usize,
 }
 
-struct Counting<'a, S>(S, &'a std::cell::RefCell<Counts>);
+struct Counting<S>(S, SharedCell<Counts>);
 
-impl<S: Scheduler> Scheduler for Counting<'_, S> {
+impl<S: Scheduler> Scheduler for Counting<S> {
     fn insert(&mut self, now: Time, request: headtime_sched::Request) {
         self.0.insert(now, request);
-        let mut counts = self.1.borrow_mut();
+        let mut counts = self.1.lock();
         counts.deep = counts.deep.max(self.0.queued());
     }
     fn dispatch(&mut self, now: Time) -> Dispatch {
         let dispatch = self.0.dispatch(now);
-        let mut counts = self.1.borrow_mut();
+        let mut counts = self.1.lock();
         counts.waits = matches!(dispatch, Dispatch::IdleUntil(_));
         counts.idled += usize::from(counts.waits);
         dispatch
@@ -285,7 +286,7 @@ impl<S: Scheduler> Scheduler for Counting<'_, S> {
         self.0.completed(now, request);
     }
     fn withdraw(&mut self, tag: headtime_sched::Tag) -> headtime_sched::Request {
-        let mut counts = self.1.borrow_mut();
+        let mut counts = self.1.lock();
         counts.withdrawn += 1;
         counts.withdrawn_waiting += usize::from(counts.waits);
         self.0.withdraw(tag)
@@ -294,11 +295,11 @@ impl<S: Scheduler> Scheduler for Counting<'_, S> {
         self.0.may_merge(queued, new)
     }
     fn merged(&mut self, grown: &headtime_sched::Request) {
-        self.1.borrow_mut().merged += 1;
+        self.1.lock().merged += 1;
         self.0.merged(grown);
     }
     fn fused(&mut self, kept: headtime_sched::Tag, gone: headtime_sched::Tag) {
-        self.1.borrow_mut().fused += 1;
+        self.1.lock().fused += 1;
         self.0.fused(kept, gone);
     }
     fn overtake_max(&self) -> Option<usize> {
@@ -309,22 +310,22 @@ impl<S: Scheduler> Scheduler for Counting<'_, S> {
     }
     fn drain(&mut self) -> Vec<headtime_sched::Request> {
         let all = self.0.drain();
-        self.1.borrow_mut().drained += all.len();
+        self.1.lock().drained += all.len();
         all
     }
 }
 
 #[test]
 fn the_scenarios_try_what_there_is_to_try() {
-    let (mut runner, counts) = (runner(1), std::cell::RefCell::new(Counts::default()));
+    let (mut runner, counts) = (runner(1), SharedCell::new(Counts::default()));
     for _ in 0..512 {
         let scenario = scenarios()
             .new_tree(&mut runner)
             .expect("nothing is filtered");
-        let make = || Counting(ToyAnticipator::new(Sstf::new()), &counts);
+        let make = || Counting(ToyAnticipator::new(Sstf::new()), counts.clone());
         check(make, &scenario.current()).expect("it has no fault");
     }
-    let counts = counts.into_inner();
+    let counts = counts.lock();
     for (what, count, least) in [
         ("merges", counts.merged, 100),
         ("fusions", counts.fused, 10),

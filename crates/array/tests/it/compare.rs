@@ -4,12 +4,10 @@ use crate::second::{Order, Second};
 use crate::volume::Volume;
 use headtime_array::Coordinator;
 use headtime_engine::conduct::{Conduct, Conductor};
-use headtime_engine::{Config, Engine, Few, Member, Part, Seen};
+use headtime_engine::{Config, Engine, Few, Member, Part, Seen, SharedCell};
 use headtime_sched::Request;
 use headtime_sim::run;
 use headtime_units::{Millionths, Time};
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Both. The product's directives are obeyed. Directives of one moment may come in any order. After the first difference
@@ -83,18 +81,18 @@ impl Conductor for Both {
 fn compared(volume: &Volume) -> (Option<String>, u64) {
     let (members, stream) = (volume.map.members, &volume.stream);
     let second = Second::new(members, stream, Arc::clone(&volume.curve));
-    let both = Rc::new(RefCell::new(Both {
+    let both = SharedCell::new(Both {
         product: Coordinator::new(members, stream, Arc::clone(&volume.curve)),
         second,
         second_alone: Vec::new(),
         product_alone: Vec::new(),
         differs: None,
         orders: 0,
-    }));
+    });
     let mut source = volume.clients();
-    let setup = volume.setup(&mut source, Box::new(Rc::clone(&both)));
+    let setup = volume.setup(&mut source, Box::new(both.clone()));
     run(setup).unwrap_or_else(|error| panic!("seed {}: {error}", volume.seed));
-    let mut both = both.borrow_mut();
+    let mut both = both.lock();
     (both.differs.take(), both.orders)
 }
 

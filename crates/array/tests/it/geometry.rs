@@ -3,12 +3,10 @@
 use crate::volume::Volume;
 use headtime_array::{Coordinator, Geometry};
 use headtime_engine::conduct::{Conduct, Conductor};
-use headtime_engine::{Engine, Few, Member, Part, Seen};
+use headtime_engine::{Engine, Few, Member, Part, Seen, SharedCell};
 use headtime_sched::Request;
 use headtime_sim::run;
 use headtime_units::{Extent, Sectors, Time};
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Sectors of a chunk and of each request: clients' places are multiples, so that each request has one part.
@@ -83,7 +81,7 @@ fn requests_with_addresses_of_disks_get_the_same_directives() {
             let curve = Arc::clone(&volume.curve);
             Coordinator::new(members, &volume.stream, curve).with_data(data)
         };
-        let both = Rc::new(RefCell::new(Both {
+        let both = SharedCell::new(Both {
             array: coordinator(),
             of_disks: coordinator().with_geometry(Geometry {
                 layout: volume.map.map(),
@@ -91,11 +89,11 @@ fn requests_with_addresses_of_disks_get_the_same_directives() {
             }),
             disk: volume.map.stripe * volume.map.stripes,
             orders: 0,
-        }));
+        });
         let mut source = volume.clients();
-        let setup = volume.setup(&mut source, Box::new(Rc::clone(&both)));
+        let setup = volume.setup(&mut source, Box::new(both.clone()));
         run(setup).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-        orders += both.borrow().orders;
+        orders += both.lock().orders;
     }
     assert!(orders > 5_000, "{orders}");
 }

@@ -5,15 +5,13 @@ use crate::clients::Draw;
 use crate::volume::Volume;
 use headtime_array::Coordinator;
 use headtime_disk::drive::Fault;
-use headtime_engine::ReadFrom;
 use headtime_engine::conduct::Conductor as _;
 use headtime_engine::{Engine, Event, Lane, Member, Order, Seen, log};
+use headtime_engine::{ReadFrom, SharedCell};
 use headtime_sched::{Directive, Noop, Scheduler};
 use headtime_sim::run;
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use headtime_workload::Source;
-use std::cell::RefCell;
-use std::rc::Rc;
 use std::sync::Arc;
 
 const REQUESTS: u64 = 30;
@@ -89,7 +87,7 @@ fn ran(seed: u64) -> Ran {
     let slice = volume.stream.slice;
     let curve = Arc::clone(&volume.curve);
     let coordinator = Coordinator::new(members, &volume.stream, curve);
-    let coordinator = Rc::new(RefCell::new(coordinator));
+    let coordinator = SharedCell::new(coordinator);
     let (mut source, mut log) = (volume.clients(), String::new());
     let mut ran = Ran::default();
     // By member, the time at which a dedication began, and its end.
@@ -112,7 +110,7 @@ fn ran(seed: u64) -> Ran {
         }
     };
     let mut write = |piece: &str| log.push_str(piece);
-    let mut setup = volume.setup(&mut source, Box::new(Rc::clone(&coordinator)));
+    let mut setup = volume.setup(&mut source, Box::new(coordinator.clone()));
     let last = setup.stations.last_mut().expect("a volume has members");
     last.faults = faults(&mut draw, &volume);
     setup.orders = swaps(&mut draw, &volume);
@@ -123,7 +121,7 @@ fn ran(seed: u64) -> Ran {
     let report = run(setup).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     assert!(source.done(), "seed {seed}");
     assert_eq!(report.measured.requests, source.asked(), "seed {seed}");
-    let stats = coordinator.borrow().conducted().expect("it counts");
+    let stats = coordinator.lock().conducted().expect("it counts");
     (ran.slices, ran.broken) = (stats.slices, stats.broken);
     ran.failed = report.measured.failed;
     ran.timeouts = log.matches(" timeout\n").count() as u64;

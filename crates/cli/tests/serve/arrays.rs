@@ -101,7 +101,7 @@ fn an_array_is_read_as_it_was_written_and_its_log_replays() {
     for line in [
         "headtime_disk_size_bytes{disk=\"data\"} 20971520",
         "headtime_commands_total{disk=\"data\",member=\"two\"} ",
-        "headtime_requests_total{disk=\"data\",export=\"data\",op=\"write\"} 4",
+        "headtime_requests_total{disk=\"data\",export=\"data\",op=\"write\"} 2",
         "member=\"one\",backend=\"atlas10k in memory\",scheduler=\"deadline\",gate=\"depth\"} 1",
     ] {
         assert!(metrics.contains(line), "no {line} in:\n{metrics}");

@@ -1,11 +1,10 @@
 //! Calls and answers of a gate, recorded for an audit.
 
+use crate::shared::SharedCell;
 use crate::{DriveTag, Gate, GateOrder, Lane, LaneState, Lanes, Next};
 use headtime_sched::{Class, Origin, Request};
 use headtime_units::Time;
-use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 /// Record of the calls between an engine and its gate.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +28,7 @@ pub(super) struct Told {
     pub let_through: bool,
 }
 
-pub(super) type SharedNotes = Rc<RefCell<GateNotes>>;
+pub(super) type SharedNotes = SharedCell<GateNotes>;
 
 /// A wrapper that records the calls of a gate.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ impl Gate for Watched {
 
     fn next(&mut self, now: Time, lanes: &dyn Lanes) -> Next {
         let next = self.gate.next(now, lanes);
-        let mut account = self.account.borrow_mut();
+        let mut account = self.account.lock();
         (account.named, account.refused) = match next {
             Next::Take(lane) => (Some(lane), None),
             Next::Hold(_) => {
@@ -73,7 +72,7 @@ impl Gate for Watched {
     }
 
     fn taken(&mut self, now: Time, command: &Request<DriveTag>, lane: Lane) {
-        let mut account = self.account.borrow_mut();
+        let mut account = self.account.lock();
         let let_through = account.named.take() == Some(lane);
         account.last = Some(Told {
             tag: command.tag,
@@ -85,7 +84,7 @@ impl Gate for Watched {
     }
 
     fn returned(&mut self, now: Time, tag: DriveTag) {
-        self.account.borrow_mut().in_drive.remove(&tag);
+        self.account.lock().in_drive.remove(&tag);
         self.gate.returned(now, tag);
     }
 

@@ -9,7 +9,7 @@ use headtime_units::Time;
 ///
 /// A method that the implementation leaves out goes to the wrapped job. Import this trait only where a layer is
 /// written, since its methods have the names of [`Background`]'s.
-pub trait BackgroundLayer {
+pub trait BackgroundLayer: Send {
     /// Type of the wrapped job.
     type Under: Background;
 

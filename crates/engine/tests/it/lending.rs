@@ -3,13 +3,11 @@
 use crate::rig::{Rig, config};
 use crate::world::arrival;
 use headtime_engine::{
-    Arrival, Config, DriveTag, Gate, Lane, Lanes, Next, Outcome, Plug, RequestId,
+    Arrival, Config, DriveTag, Gate, Lane, Lanes, Next, Outcome, Plug, RequestId, SharedCell,
 };
 use headtime_sched::{Class, Flags, Op, Origin, Request};
 use headtime_testkit::AgedRanks;
 use headtime_units::{Nanos, Time};
-use std::cell::Cell;
-use std::rc::Rc;
 
 fn of_class(id: u64, op: Op, class: Class) -> Arrival {
     let len = if op == Op::Flush { 0 } else { 8 };
@@ -92,7 +90,7 @@ fn a_flush_of_the_low_rank_behind_one_of_the_high_rank_lends_nothing() {
 #[derive(Clone, Debug)]
 struct Eager {
     taken: u32,
-    staged_max: Rc<Cell<usize>>,
+    staged_max: SharedCell<usize>,
 }
 
 impl Gate for Eager {
@@ -106,7 +104,8 @@ impl Gate for Eager {
 
     fn next(&mut self, _: Time, lanes: &dyn Lanes) -> Next {
         let staged = lanes.state(Lane(0)).staged;
-        self.staged_max.set(self.staged_max.get().max(staged));
+        let mut most = self.staged_max.lock();
+        *most = (*most).max(staged);
         match self.taken {
             0 => Next::Take(Lane(0)),
             _ => Next::Hold(None),
@@ -128,10 +127,10 @@ impl Gate for Eager {
 
 #[test]
 fn at_most_two_requests_are_staged_however_many_a_gate_wants() {
-    let staged_max = Rc::new(Cell::new(0));
+    let staged_max = SharedCell::new(0);
     let gate = Eager {
         taken: 0,
-        staged_max: Rc::clone(&staged_max),
+        staged_max: staged_max.clone(),
     };
     let mut rig = Rig::new(config(1), gate);
     for id in 0..6 {
@@ -140,5 +139,5 @@ fn at_most_two_requests_are_staged_however_many_a_gate_wants() {
     }
     assert_eq!(rig.engine.waiting(), 5);
     assert_eq!(rig.finish().len(), 6);
-    assert_eq!(staged_max.get(), 2);
+    assert_eq!(*staged_max.lock(), 2);
 }

@@ -17,24 +17,22 @@ use crate::stock::Stock;
 use headtime_bound::{Array, Machine};
 use headtime_disk::Model;
 use headtime_disk::profile::Reference;
-use headtime_engine::{Command, Map as _, Member, Seen};
+use headtime_engine::{Command, Map as _, Member, Seen, SharedCell};
 use headtime_gaps::{ClientWaits, Freeblock, FreeblockStats, Steps, Verdict};
 use headtime_host::ProgramOutcome;
 use headtime_sim::RunError;
 use headtime_stack::{Firmware, LogSettings};
 use headtime_units::Time;
-use std::cell::RefCell;
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Data and controls that all runs share, on any thread.
 #[derive(Clone, Copy)]
 pub struct With<'a> {
-    /// Shared stock.
+    /// SharedCell stock.
     pub stock: &'a Stock,
     /// Progress of the runs.
     pub progress: &'a Progress,
@@ -215,7 +213,7 @@ pub fn make(
         setup.orders = goals.orders(cell)?;
     }
     for (station, scan) in setup.stations.iter_mut().zip(&scans) {
-        station.background = Some(Box::new(Rc::clone(scan)));
+        station.background = Some(Box::new(scan.clone()));
     }
     let spec = scenario.freeblock.as_ref();
     setup.until_jobs = spec.is_some_and(|spec| spec.to_end);
@@ -303,15 +301,15 @@ pub fn make(
         programs,
         goals: goals.map_or_else(Vec::new, |goals| goals.goals),
         bound,
-        promise: (scans.first()).and_then(|scan| KeptPromise::of(&scan.borrow())),
+        promise: (scans.first()).and_then(|scan| KeptPromise::of(&scan.lock())),
         freeblock: (scans.iter())
-            .map(|scan| Scanned::of(&scan.borrow(), sector_bytes))
+            .map(|scan| Scanned::of(&scan.lock(), sector_bytes))
             .reduce(Scanned::with),
     })
 }
 
 /// A scan that can be inspected after the run.
-type SharedScan = Rc<RefCell<Freeblock<Arc<Model>>>>;
+type SharedScan = SharedCell<Freeblock<Arc<Model>>>;
 
 /// The scan of each disk, if the scenario has scans.
 fn scans(prepared: &Prepared, set: &DriveSet) -> Result<Vec<SharedScan>, Fault> {
@@ -322,7 +320,7 @@ fn scans(prepared: &Prepared, set: &DriveSet) -> Result<Vec<SharedScan>, Fault> 
     let fault = |error| Fault::Input(format!("freeblock.{error}"));
     let scan = |_| {
         let scan = spec.build(&set.known, geometry.capacity, geometry.sector_bytes);
-        Ok(Rc::new(RefCell::new(scan.map_err(fault)?)))
+        Ok(SharedCell::new(scan.map_err(fault)?))
     };
     let disks = set.map().map_or(1, |map| map.members());
     (0..disks).map(scan).collect()

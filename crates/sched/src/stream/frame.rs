@@ -19,7 +19,7 @@ pub(crate) const HELD_AT_A_STRETCH: Nanos = Nanos::from_secs(1);
 ///
 /// The *tail* is the request handed out last. `pending` returns the address of the request that the elevator would
 /// serve behind the tail. It is called only when needed.
-pub trait Foresight {
+pub trait Foresight: Send {
     /// Notes an arrival. Returns true if the disk may be held behind the tail for this request. The request then
     /// replaces any earlier request that the disk was held for.
     fn arrived(&mut self, now: Time, request: &Request, pending: impl Fn() -> Option<Lba>) -> bool;

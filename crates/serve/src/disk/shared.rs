@@ -103,6 +103,16 @@ impl Shared {
         }
     }
 
+    /// Notes that the disk's thread is awake. `rings` is true if the doorbell rang.
+    pub fn stay_awake(&self, rings: bool) {
+        // A front end clears `asleep` and rings afterwards, so the ring may come after the thread has woken. A doorbell
+        // that has not been read would end every later sleep at once.
+        if rings | !self.asleep.swap(false, Ordering::SeqCst) {
+            let mut rung = [0; 8];
+            let _ = rustix::io::read(&self.doorbell, &mut rung);
+        }
+    }
+
     /// Marks the disk as stopped, drops the orders and answers the requests in the queue. Called when the thread ends.
     pub fn close(&self) {
         self.stopped.store(true, Ordering::SeqCst);

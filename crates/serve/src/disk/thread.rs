@@ -15,7 +15,7 @@ mod unflushed;
 
 use super::log::LogThread;
 use super::options::{BuildScheduler, Devices, MemberOptions, Options, StartError};
-use super::shared::Shared;
+use super::shared::{Shared, lock};
 use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
 use headtime_engine::{Broken, Core};
 use headtime_linux::clock::timespec;
@@ -23,11 +23,13 @@ use headtime_sched::{Class, Flags, Op, Origin, WaitStats};
 use headtime_units::{Extent, Nanos, Sectors, Time};
 use live::{LAST_FLUSH, Live};
 use rustix::event::{PollFd, PollFlags};
+use rustix::time::Timespec;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
 
 /// Time before a precise wake at which the thread stops sleeping and spins: with real-time priority, and without. A
 /// thread that has to compete for the processor is woken later.
@@ -38,7 +40,8 @@ const SPIN: Nanos = Nanos::from_micros(300);
 /// the last.
 const ROUND: u32 = 32;
 
-/// Number of events after which the thread looks for orders, even if more events are due.
+/// Number of events after which the thread looks for orders, even if more events are due. A front end that runs the
+/// engine then stops.
 const ORDERS_EVERY: u32 = 1024;
 
 /// Number of events that are handled by one reading of the clock. A reading costs a tenth of an event.
@@ -48,27 +51,79 @@ const CLOCK_EVERY: u32 = 8;
 /// loses only the events of this time.
 const LOG_EVERY: Nanos = Nanos::from_millis(5);
 
+/// Disk that has started: the state for front ends, and the thread's state, which front ends may borrow.
+pub(super) type Started = (Arc<Shared>, Arc<Mutex<Option<Thread>>>);
+
 pub(super) fn main<E>(
     options: Options,
     others: Vec<MemberOptions>,
     open: impl FnOnce() -> Result<Devices, E>,
     doorbell: OwnedFd,
-    started: &Sender<Result<Arc<Shared>, StartError>>,
+    started: &Sender<Result<Started, StartError>>,
 ) -> io::Result<()>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    match Thread::start(options, others, open, doorbell) {
-        Ok(mut thread) => {
-            let shared = Arc::clone(&thread.live.shared);
-            // The starter of the disk waits for this message.
-            let _ = started.send(Ok(Arc::clone(&shared)));
-            let _closing = Closing(shared);
-            thread.run_to_the_end()
-        }
+    let (thread, ready) = match Thread::start(options, others, open, doorbell) {
+        Ok(thread) => thread,
         Err(error) => {
             let _ = started.send(Err(error));
-            Ok(())
+            return Ok(());
+        }
+    };
+    let shared = Arc::clone(&thread.live.shared);
+    let thread = Arc::new(Mutex::new(Some(thread)));
+    // The starter of the disk waits for this message.
+    let _ = started.send(Ok((Arc::clone(&shared), Arc::clone(&thread))));
+    let closing = Closing(shared);
+    let result = run_to_the_end(&thread, &ready);
+    drop(closing);
+    // Handles of the disk may live on, but the devices are closed now.
+    drop(lock(&thread).take());
+    result
+}
+
+/// Runs until the disk is stopped. `ready` has the descriptors of the devices.
+///
+/// # Errors
+///
+/// If the last flush or the log failed, or the thread panicked. After a panic every unfinished request has been
+/// answered with an error, and no more requests are taken.
+fn run_to_the_end(thread: &Mutex<Option<Thread>>, ready: &[OwnedFd]) -> io::Result<()> {
+    loop {
+        let mut guard = lock(thread);
+        let thread = guard.as_mut().expect("only the caller takes it out");
+        if let Some(bug) = thread.bug.take() {
+            return Err(bug);
+        }
+        // State that a panic leaves half-done is not used again, only dropped.
+        let ran = catch_unwind(AssertUnwindSafe(|| thread.run()));
+        match ran {
+            Ok(Ran::Ended(result)) => return result,
+            Err(panic) => return Err(thread.end_by_a_bug(&*panic)),
+            Ok(Ran::Sleep(sleep)) => {
+                let shared = Arc::clone(&thread.live.shared);
+                drop(guard);
+                sleep.wait(&shared, ready);
+            }
+        }
+    }
+}
+
+/// Runs the engine of an idle disk on the caller's thread. Returns false if the disk's thread has to go on.
+pub(super) fn run_for_guest(thread: &Mutex<Option<Thread>>) -> bool {
+    let Ok(mut guard) = thread.try_lock() else {
+        return false;
+    };
+    let Some(thread) = guard.as_mut().filter(|thread| thread.takes_guests) else {
+        return false;
+    };
+    match catch_unwind(AssertUnwindSafe(|| thread.run_for_guest())) {
+        Ok(is_done) => is_done,
+        Err(panic) => {
+            thread.bug = Some(thread.end_by_a_bug(&*panic));
+            thread.takes_guests = false;
+            false
         }
     }
 }
@@ -82,14 +137,36 @@ impl Drop for Closing {
     }
 }
 
-struct Thread {
+/// State of a disk's thread. The thread holds the lock of this state while it is awake.
+///
+/// Invariants: `takes_guests` ⇒ no device is in model time and there is no log; `bug.is_some()` ⇒ the disk is `broken`.
+pub(super) struct Thread {
     core: Core<LogThread>,
     live: Live,
     /// Schedulers and gates in force, by member.
     chosen: Vec<Chosen>,
     log_flushed: Time,
-    steps: u32,
     spin: Nanos,
+    /// True if front ends may run the engine while the thread sleeps.
+    takes_guests: bool,
+    /// Time at which the sleeping thread wakes by itself.
+    wakes: Time,
+    /// Reason for the end of the thread, if a front end met a bug while it ran the engine.
+    bug: Option<io::Error>,
+}
+
+/// Sleep that a thread is about to start.
+struct Sleep {
+    timeout: Option<Timespec>,
+    /// True if a device may wake the thread.
+    hears_devices: bool,
+}
+
+/// Outcome of running the engine until nothing is due.
+enum Ran {
+    Sleep(Sleep),
+    /// The disk has stopped. The results are those of the last flush and of the log.
+    Ended(io::Result<()>),
 }
 
 /// Scheduler and gate in force at a member: the texts that name them, and a builder of more schedulers.
@@ -120,18 +197,61 @@ impl Completer for Nobody {
 }
 
 impl Thread {
-    fn run(&mut self) -> io::Result<()> {
-        let (mut real, mut events) = (self.live.clock.now(), 0);
+    /// Runs the engine until the thread has to wait.
+    fn run(&mut self) -> Ran {
         loop {
-            self.steps = self.steps.wrapping_add(1);
+            let real = self.handle_due();
             // Clients that keep the thread busy must not keep an order to stop from the thread.
-            let looks = !self.steps.is_multiple_of(ORDERS_EVERY);
-            let mut step = match looks && events < CLOCK_EVERY {
+            if self.live.shared.ordered.swap(false, Ordering::SeqCst) {
+                self.obey(self.live.clock.now());
+                continue;
+            }
+            let Some(real) = real else {
+                continue;
+            };
+            if self.live.stopping && self.core.is_idle() && self.live.next.is_none() {
+                match self.live.last_flush {
+                    None if self.live.shared.queue.is_empty() => {
+                        self.flush_at_the_end(real);
+                        continue;
+                    }
+                    None => continue,
+                    Some(result) => return Ran::Ended(self.end(result)),
+                }
+            }
+            if let Some(sleep) = self.rest(real) {
+                return Ran::Sleep(sleep);
+            }
+        }
+    }
+
+    /// Runs the engine of an idle disk for a front end, on the front end's thread. Returns false if the disk's thread
+    /// has to go on.
+    ///
+    /// A request then costs no change of threads. Nothing waits here: the kernel only takes the commands.
+    fn run_for_guest(&mut self) -> bool {
+        let live = &self.live;
+        let is_idle = self.core.is_idle() && live.next.is_none() && !live.stopping;
+        if !is_idle || self.core.has_jobs() || live.shared.ordered.load(Ordering::SeqCst) {
+            return false;
+        }
+        let Some(real) = self.handle_due() else {
+            return false;
+        };
+        // The sleeping thread hears no device, so commands in a device need the thread.
+        self.core.is_idle() && self.wake_time(real) >= self.wakes && !self.live.has_next()
+    }
+
+    /// Handles the events that are due. Returns the time after which no event was due, or `None` if there may be more.
+    fn handle_due(&mut self) -> Option<Time> {
+        let (mut real, mut events) = (self.live.clock.now(), 0);
+        for _ in 0..ORDERS_EVERY {
+            let mut step = match events < CLOCK_EVERY {
                 true => self.step(real),
                 false => Progress::Later,
             };
             events += 1;
-            if step == Progress::Later && looks {
+            if step == Progress::Later {
                 (real, events) = (self.live.clock.now(), 0);
                 step = self.step(real);
             }
@@ -141,30 +261,14 @@ impl Thread {
                 }
                 continue;
             }
-            for station in &mut self.live.stations {
-                station.device.kick();
-            }
-            self.live.wake_front_ends();
+            self.live.kick();
             (real, events) = (self.live.clock.now(), 0);
-            if self.live.shared.ordered.swap(false, Ordering::SeqCst) {
-                self.obey(real);
-                continue;
+            if self.step(real) != Progress::Done {
+                return Some(real);
             }
-            if self.step(real) == Progress::Done {
-                continue;
-            }
-            if self.live.stopping && self.core.is_idle() && self.live.next.is_none() {
-                match self.live.last_flush {
-                    None if self.live.shared.queue.is_empty() => {
-                        self.flush_at_the_end(real);
-                        continue;
-                    }
-                    None => continue,
-                    Some(result) => return self.end(result),
-                }
-            }
-            self.rest(real);
         }
+        self.live.kick();
+        None
     }
 
     /// Handles the next event that is due by `real`.
@@ -222,8 +326,8 @@ impl Thread {
         log.map_err(|error| io::Error::new(error.kind(), format!("the log: {error}")))
     }
 
-    /// Waits for the next event.
-    fn rest(&mut self, real: Time) {
+    /// Returns the time at which the thread has to wake by itself.
+    fn wake_time(&mut self, real: Time) -> Time {
         let mut until = Time::NEVER;
         if let Some(log) = self.core.log()
             && log.has_news()
@@ -241,53 +345,59 @@ impl Thread {
         let due = self.core.due(&self.live).at();
         let stations = self.live.stations.iter();
         let named = stations.filter_map(|station| station.device.next_event());
-        for at in due
-            .into_iter()
-            .chain(named)
-            .chain([self.live.expires(), self.live.opens(real)])
-        {
-            until = until.min(at);
-        }
+        let all = due.into_iter().chain(named);
+        all.chain([self.live.expires(), self.live.opens(real)])
+            .fold(until, Time::min)
+    }
+
+    /// Prepares the wait for the next event. Returns `None` if the thread has to go on.
+    fn rest(&mut self, real: Time) -> Option<Sleep> {
+        let until = self.wake_time(real);
         let live = &self.live;
         if until != Time::NEVER && until <= real + self.spin {
             // The time is too near for a sleep, so the thread watches the clock and the queue.
             while live.clock.now() < until && !live.has_next() {
                 std::hint::spin_loop();
             }
-            return;
+            return None;
         }
         let shared = &*live.shared;
-        let mut rings = false;
         shared.asleep.store(true, Ordering::SeqCst);
         std::sync::atomic::fence(Ordering::SeqCst);
-        if !live.has_next() && !shared.ordered.load(Ordering::SeqCst) {
-            let timeout = (until != Time::NEVER).then(|| timespec(until - real - self.spin));
-            let doorbell = PollFd::new(&shared.doorbell, PollFlags::IN);
-            let stations = live.stations.iter();
-            let ready = stations.filter_map(|station| station.device.ready_fd());
-            let mut ready = ready.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-            // After an interrupted sleep the thread looks for due events as after any other, so the error is ignored.
-            let sleep = |fds: &mut [PollFd<'_>]| {
-                let _ = rustix::event::poll(fds, timeout.as_ref());
-                !fds[0].revents().is_empty()
-            };
-            rings = match (ready.next(), ready.next()) {
-                (None, _) => sleep(&mut [doorbell]),
-                (Some(device), None) => sleep(&mut [doorbell, device]),
-                (Some(one), Some(other)) => {
-                    let mut fds = vec![doorbell, one, other];
-                    fds.extend(ready);
-                    sleep(&mut fds)
-                }
-            };
+        if live.has_next() || shared.ordered.load(Ordering::SeqCst) {
+            shared.stay_awake(false);
+            return None;
         }
-        // A front end clears `asleep` and rings afterwards, so the ring may come after this thread has woken. A
-        // doorbell that has not been read would end every later sleep at once.
-        rings |= !shared.asleep.swap(false, Ordering::SeqCst);
-        if rings {
-            let mut rung = [0; 8];
-            let _ = rustix::io::read(&shared.doorbell, &mut rung);
-        }
+        self.wakes = until;
+        Some(Sleep {
+            timeout: (until != Time::NEVER).then(|| timespec(until - real - self.spin)),
+            // Commands that front ends run wake nobody, since they are over when the front end is done.
+            hears_devices: !self.takes_guests || !self.core.is_idle() || live.abandoned() > 0,
+        })
+    }
+}
+
+impl Sleep {
+    /// Waits for the doorbell, for a device, or for the time of the next event.
+    fn wait(&self, shared: &Shared, ready: &[OwnedFd]) {
+        // After an interrupted sleep the thread looks for due events as after any other, so the error is ignored.
+        let sleep = |fds: &mut [PollFd<'_>]| {
+            let _ = rustix::event::poll(fds, self.timeout.as_ref());
+            !fds[0].revents().is_empty()
+        };
+        let doorbell = PollFd::new(&shared.doorbell, PollFlags::IN);
+        let devices = if self.hears_devices { ready } else { &[] };
+        let fd = |device| PollFd::new(device, PollFlags::IN);
+        let rings = match devices {
+            [] => sleep(&mut [doorbell]),
+            [device] => sleep(&mut [doorbell, fd(device)]),
+            several => {
+                let mut fds = vec![doorbell];
+                fds.extend(several.iter().map(fd));
+                sleep(&mut fds)
+            }
+        };
+        shared.stay_awake(rings);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::request::Data;
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::event::{PollFd, PollFlags};
 use rustix::time::Timespec;
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -24,6 +25,9 @@ const PIECES_MAX: usize = 1024;
 
 /// Size of the buffer of zero bytes for writes. Longer runs of zeroes name the buffer several times.
 const ZEROES: usize = 1 << 20;
+
+/// Most bytes of a read from a file in memory that the thread makes itself. More bytes are copied by other processors.
+const SHORT_READ: usize = 64 << 10;
 
 /// Number of times that a dropped ring waits for the kernel, and the length of each wait.
 const LAST_LOOKS: u32 = 20;
@@ -61,11 +65,19 @@ pub(super) enum RingAction {
     Sync,
 }
 
+/// Piece of memory, as the kernel gets it.
+#[repr(transparent)]
+struct Piece(libc::iovec);
+
+// SAFETY: a piece names memory of a buffer of its slot, or of the ring's zeroes. Both move with the ring, and stay at
+// their address.
+unsafe impl Send for Piece {}
+
 /// The data of one command.
 struct Transfer {
     parts: Parts,
-    /// Memory of the parts, as the kernel gets it.
-    pieces: Vec<libc::iovec>,
+    /// Memory of the parts.
+    pieces: Vec<Piece>,
     /// Identifier of the call that the kernel is making; `None` if there is no such call.
     name: Option<u64>,
 }
@@ -80,9 +92,13 @@ pub(super) struct Ring {
     serial: u64,
     /// True if calls wait to be handed to the kernel.
     collected: bool,
+    /// True if the file is in memory (tmpfs). Reads from such a file wait for nothing, but the kernel hands them to another
+    /// thread if they come through the ring. Short reads are therefore made at once.
+    in_memory: bool,
+    /// Results of reads that were made at once.
+    results: VecDeque<(u16, i32)>,
     sector_bytes: u64,
-    /// Keeps the file open as long as the ring.
-    _file: Arc<OwnedFd>,
+    file: Arc<OwnedFd>,
     /// Keeps the file open without direct I/O, for writes of less than a sector.
     _part: Option<OwnedFd>,
 }
@@ -104,6 +120,7 @@ impl Ring {
         let second = part.as_ref().unwrap_or(&file);
         let files = [file.as_raw_fd(), second.as_raw_fd()];
         ring.submitter().register_files(&files)?;
+        let in_memory = rustix::fs::fstatfs(&file).is_ok_and(|of| of.f_type == libc::TMPFS_MAGIC);
         let slot = || Transfer {
             parts: Parts::new(),
             pieces: Vec::with_capacity(16),
@@ -117,8 +134,10 @@ impl Ring {
             out: 0,
             serial: 0,
             collected: false,
+            in_memory,
+            results: VecDeque::new(),
             sector_bytes: u64::from(sector_bytes),
-            _file: file,
+            file,
             _part: part,
         })
     }
@@ -160,7 +179,11 @@ impl Ring {
                 priority,
             } => {
                 slot.fill(skip, self.sector_bytes, None);
-                opcode::Readv::new(file, slot.pieces.as_ptr(), slot.pieces.len() as u32)
+                if self.in_memory && slot.is_short() {
+                    let result = slot.read(&self.file, offset);
+                    return self.results.push_back((index, result));
+                }
+                opcode::Readv::new(file, slot.pieces.as_ptr().cast(), slot.pieces.len() as u32)
                     .offset(offset)
                     .ioprio(priority)
                     .build()
@@ -178,7 +201,7 @@ impl Ring {
                     false => file,
                 };
                 let flags = if durable { libc::RWF_DSYNC } else { 0 };
-                opcode::Writev::new(file, slot.pieces.as_ptr(), slot.pieces.len() as u32)
+                opcode::Writev::new(file, slot.pieces.as_ptr().cast(), slot.pieces.len() as u32)
                     .offset(offset)
                     .ioprio(priority)
                     .rw_flags(flags)
@@ -208,6 +231,9 @@ impl Ring {
     /// Returns the next slot whose call the kernel has completed, with the call's result: the number of bytes, or the
     /// negative number of an error.
     pub fn next(&mut self) -> Option<(u16, i32)> {
+        if let Some(result) = self.results.pop_front() {
+            return Some(result);
+        }
         loop {
             let entry = self.ring.completion().next()?;
             let name = entry.user_data();
@@ -272,6 +298,27 @@ fn wait(fds: &mut [PollFd<'_>], span: Duration) {
 }
 
 impl Transfer {
+    fn is_short(&self) -> bool {
+        self.pieces
+            .iter()
+            .map(|piece| piece.0.iov_len)
+            .sum::<usize>()
+            <= SHORT_READ
+    }
+
+    /// Reads into the pieces. Returns the number of bytes, or the negative number of an error.
+    fn read(&mut self, file: &OwnedFd, offset: u64) -> i32 {
+        let (pieces, count) = (self.pieces.as_ptr().cast(), self.pieces.len() as i32);
+        // SAFETY: the slot owns the buffers that the pieces name. The call ends before this function.
+        let result = unsafe { libc::preadv64(file.as_raw_fd(), pieces, count, offset as i64) };
+        match result {
+            0.. => result as i32,
+            _ => -io::Error::last_os_error()
+                .raw_os_error()
+                .unwrap_or(libc::EIO),
+        }
+    }
+
     /// Leaves the last `missing` bytes of the parts out of `pieces`, which begin at byte `skip`. Returns false if the
     /// pieces do not reach the end of the parts.
     fn leave_out(&mut self, skip: u64, missing: u64, sector_bytes: u64) -> bool {
@@ -279,10 +326,10 @@ impl Transfer {
         let all: u64 = parts
             .map(|part| part.extent.len.bytes(sector_bytes as u32))
             .sum();
-        let named: usize = self.pieces.iter().map(|piece| piece.iov_len).sum();
+        let named: usize = self.pieces.iter().map(|piece| piece.0.iov_len).sum();
         let ends = skip + named as u64 == all;
         if ends && let Some(last) = self.pieces.last_mut() {
-            last.iov_len -= missing as usize;
+            last.0.iov_len -= missing as usize;
         }
         ends
     }
@@ -302,20 +349,20 @@ impl Transfer {
                 (Data::Buffer(buffer), _) => {
                     assert_eq!(buffer.len() as u64, len, "the buffer is of the part's size");
                     let memory = &mut buffer[from..];
-                    self.pieces.push(libc::iovec {
+                    self.pieces.push(Piece(libc::iovec {
                         iov_base: memory.as_mut_ptr().cast(),
                         iov_len: memory.len(),
-                    });
+                    }));
                 }
                 (Data::Zeroes { .. }, Some(zeroes)) => {
                     let mut left = len as usize - from;
                     while left > 0 && self.pieces.len() < PIECES_MAX {
                         let piece = left.min(zeroes.len());
-                        self.pieces.push(libc::iovec {
+                        self.pieces.push(Piece(libc::iovec {
                             // The kernel only reads the memory of a write.
                             iov_base: zeroes.as_ptr().cast_mut().cast(),
                             iov_len: piece,
-                        });
+                        }));
                         left -= piece;
                     }
                 }

@@ -4,8 +4,10 @@ use super::inbox::Inbox;
 use super::stream::Moved;
 use super::tls::{Layer, Tls};
 use crate::listen::Stream;
+use headtime_linux::sys;
 use std::future::poll_fn;
 use std::io::{self, IoSlice, IoSliceMut};
+use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
 /// Connection to a client: plain, or with TLS after [`Channel::start_tls`].
@@ -85,6 +87,14 @@ impl Channel {
         match &mut self.layer {
             None => Ok(false),
             Some(layer) => layer.flush(&self.socket),
+        }
+    }
+
+    /// True if the client has replies that it has not read. Known only of a program on this machine.
+    pub(super) fn holds_unread(&self) -> bool {
+        match &self.socket {
+            Stream::Unix(stream) => sys::unread(stream.as_fd()) > 0,
+            Stream::Tcp(_) => false,
         }
     }
 

@@ -10,6 +10,7 @@ use super::tls::Tls;
 use crate::disk::{Export, ExportLimits};
 use crate::listen::{self, ACCEPT_AGAIN, Bound, Listen, Stream};
 use crate::request::Completer as _;
+use headtime_units::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::io;
@@ -39,12 +40,16 @@ pub struct Limits {
     /// Longest time without progress of a client that has replies to take, or a started write whose data are missing, since the client
     /// keeps memory taken. A client that only waits for replies, or requests nothing, may do so for ever. 60 s by default.
     pub stalled: Duration,
+    /// Longest gap between a client's requests in which the server watches the socket and does not sleep. A client whose last gap was
+    /// longer does not make it watch. 50 us by default, and 0 on a machine with one processor.
+    pub watch: Duration,
     /// Longest time for answering all requests that were read when the server ends. 10 s by default.
     pub drain: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Limits {
             connections: 128,
             idle: Duration::from_secs(10),
@@ -53,6 +58,7 @@ impl Default for Limits {
             max_bytes: 256 << 20,
             handshake: Duration::from_secs(10),
             stalled: Duration::from_secs(60),
+            watch: Duration::from_micros(if processors > 1 { 50 } else { 0 }),
             drain: Duration::from_secs(10),
         }
     }
@@ -413,6 +419,7 @@ impl Common {
                 bytes: self.limits.bytes,
                 budgets: self.budgets[choice.export].clone(),
                 stalled: self.limits.stalled,
+                watch: Nanos::from_nanos(self.limits.watch.as_nanos() as u64),
             },
             inbox,
         };

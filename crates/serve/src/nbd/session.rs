@@ -14,14 +14,15 @@ use super::channel::Channel;
 use super::check::{Action, Durable, check};
 use super::handshake::{Choice, HandshakeError, Offer};
 use super::inbox::Inbox;
+use super::pace::Pace;
 use super::patience::Patience;
 use super::stream::Moved;
 use super::wire::{BadMagic, Error, Head, REQUEST_BYTES, Request};
 use crate::buffer::Buffer;
-use crate::disk::Export;
+use crate::disk::{Batch, Export};
 use crate::request::{Cut, Data, Submission};
 use headtime_sched::{Flags, Op};
-use headtime_units::{Extent, Time};
+use headtime_units::{Extent, Nanos, Time};
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io::{self, IoSliceMut};
@@ -42,6 +43,8 @@ pub(super) struct Share {
     pub(super) budgets: Budgets,
     /// Longest time without progress of a client that has to do something.
     pub(super) stalled: Duration,
+    /// Longest gap between a client's requests in which the task watches the socket.
+    pub(super) watch: Nanos,
 }
 
 /// The agreement with a client, and the client's limits.
@@ -186,6 +189,8 @@ pub(super) struct Session {
     room: Option<Room>,
     /// Requests behind the request that waits for room.
     backlog: VecDeque<Submission>,
+    /// Requests that the disk has, and that [`Disk::run`](crate::disk::Disk) has to follow.
+    batch: Batch,
     /// Queries about allocation. The first is being answered.
     queries: VecDeque<u32>,
     output: VecDeque<Reply>,
@@ -195,6 +200,7 @@ pub(super) struct Session {
     takes: Patience,
     sends: Patience,
     now: Time,
+    pace: Pace,
 }
 
 impl Session {
@@ -204,6 +210,7 @@ impl Session {
         input[..rest.len()].copy_from_slice(rest);
         Session {
             now: terms.export.disk.now(),
+            pace: Pace::new(terms.share.watch),
             takes: Patience::new(terms.share.stalled),
             sends: Patience::new(terms.share.stalled),
             channel,
@@ -221,6 +228,7 @@ impl Session {
             taking: Taking::default(),
             room: None,
             backlog: VecDeque::new(),
+            batch: Batch::default(),
             queries: VecDeque::new(),
             output: VecDeque::new(),
             written: 0,
@@ -240,8 +248,9 @@ impl Session {
             }
             let mut progress = self.take_completions();
             // Requests from earlier reads may have room now.
-            self.parse()?;
-            if self.write()? {
+            progress |= self.parse()?;
+            let waits = self.replies_may_wait();
+            if !waits && self.write()? {
                 self.takes.rest();
                 progress = true;
             }
@@ -256,14 +265,21 @@ impl Session {
             {
                 return Ok(());
             }
-            if !progress {
-                if self.unanswered == 0 {
-                    self.terms.inbox.idles(self.terms.export.disk.now());
+            let mut watches = waits;
+            if progress {
+                self.pace.asked(self.now);
+            } else if self.unanswered == 0 {
+                let now = self.terms.export.disk.now();
+                watches = self.pace.is_quick(now);
+                if !watches {
+                    self.terms.inbox.idles(now);
                 }
+            }
+            if !progress && !watches {
                 poll_fn(|cx| self.wait(cx)).await?;
             }
             rounds += 1;
-            if rounds % ROUNDS_AT_A_TIME == 0 {
+            if watches || rounds % ROUNDS_AT_A_TIME == 0 {
                 tokio::task::yield_now().await;
             }
         }
@@ -282,6 +298,7 @@ impl Session {
                 self.stopped(&submission);
             }
             self.submit_backlog();
+            self.run_batch();
             return Poll::Ready(Ok(()));
         }
         if self.wants_input()
@@ -366,8 +383,20 @@ impl Session {
         Ok(true)
     }
 
-    /// Parses the input, and begins complete requests as long as there is room.
-    fn parse(&mut self) -> Result<(), SessionError> {
+    /// Parses the input, and begins complete requests as long as there is room. Then runs the requests. Returns true if there
+    /// may be more that have room.
+    fn parse(&mut self) -> Result<bool, SessionError> {
+        let result = self.parse_input();
+        let is_full = self.batch.is_full();
+        self.run_batch();
+        result.map(|()| is_full)
+    }
+
+    fn run_batch(&mut self) {
+        self.terms.export.disk.run(std::mem::take(&mut self.batch));
+    }
+
+    fn parse_input(&mut self) -> Result<(), SessionError> {
         self.held = false;
         loop {
             let input = &self.input[self.start..self.end];
@@ -441,7 +470,9 @@ impl Session {
             Action::Read(_) | Action::Write(..) => request.len as usize,
             _ => 0,
         };
-        let full = self.unanswered >= self.terms.share.requests || self.room.is_some();
+        let full = self.unanswered >= self.terms.share.requests
+            || self.room.is_some()
+            || self.batch.is_full();
         let ends = matches!(action, Action::Disconnect | Action::Drop(_));
         if full || !ends && !self.hold(bytes) {
             return Ok(false);

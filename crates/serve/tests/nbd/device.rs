@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a sector.
 pub const SECTOR: usize = 512;
@@ -51,6 +51,10 @@ pub struct Inside {
     pub reverse: bool,
     /// Reads and writes of this sector fail with this kind of error.
     pub bad: Option<(Lba, Kind)>,
+    /// For each command, true if the disk's thread handed it over.
+    pub by_the_disk: Vec<bool>,
+    /// True if the next command meets a bug of the device.
+    pub panics: bool,
 }
 
 /// Handle of a test to the device.
@@ -73,7 +77,7 @@ impl Memory {
     }
 
     pub fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().expect("no test failed with it")
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn hold(&self) {
@@ -146,6 +150,12 @@ impl Device for MemoryDevice {
     fn submit(&mut self, now: Time, command: &Request<DriveTag>, mut parts: Parts) {
         let mut inside = self.memory.inside();
         let inside = &mut *inside;
+        let thread = std::thread::current();
+        let of_disk = thread.name().is_some_and(|name| name.starts_with("disk-"));
+        inside.by_the_disk.push(of_disk);
+        if inside.panics {
+            panic!("a device with a bug");
+        }
         inside.seen.push(Seen {
             op: command.op,
             extent: command.extent,

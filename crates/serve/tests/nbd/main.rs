@@ -5,6 +5,7 @@ mod client;
 mod device;
 mod fixture;
 mod garbage;
+mod guest;
 mod part;
 mod protocol;
 mod server;

@@ -4,7 +4,7 @@ use super::random::Random;
 use headtime_disk::Model;
 use headtime_engine::{
     Approach, Arrival, Background, BackgroundLayer, Engine, Finished, Join, Lane, Outcome, Plug,
-    RequestId,
+    RequestId, SharedCell,
 };
 use headtime_gaps::{
     Demand, DriveQueue, Freeblock, FreeblockOptions, Hits, Idle, Limits, Prefer, Promised,
@@ -12,9 +12,7 @@ use headtime_gaps::{
 use headtime_sched::Class;
 use headtime_units::{Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::NewRequest;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// Settings of a scan.
@@ -119,14 +117,14 @@ impl ScanPlan {
             scan,
             wanted,
             parts: BTreeMap::new(),
-            found: Rc::clone(&found),
+            found: found.clone(),
         };
         Some((checked, found))
     }
 }
 
 /// First error of a scan, if there is one.
-pub(super) type Found = Rc<RefCell<Option<String>>>;
+pub(super) type Found = SharedCell<Option<String>>;
 
 /// A scan with a separate account of the delivered blocks.
 pub(super) struct Checked {
@@ -140,7 +138,7 @@ pub(super) struct Checked {
 
 impl Checked {
     fn wrong(&self, what: impl FnOnce() -> String) {
-        self.found.borrow_mut().get_or_insert_with(what);
+        self.found.lock().get_or_insert_with(what);
     }
 
     /// The numbers of the blocks that lie whole in an extent.

@@ -9,7 +9,7 @@ use headtime_disk::drive::{Drive, Fault};
 use headtime_disk::profile::{self, Preseek, Profile, WriteBack};
 use headtime_engine::{
     Background, BackgroundLayer, Command, Config, DriveTag, Engine, Event, Finished, GateSpec,
-    Join, Lane, Member, Order, Outcome, RequestId, Seen,
+    Join, Lane, Member, Order, Outcome, RequestId, Seen, SharedCell,
 };
 use headtime_gaps::{Freeblock, FreeblockOptions, FreeblockStats, Hits, Idle, Limits};
 use headtime_sched::{Class, Flags, NoPositioning, Op, Request, Spec};
@@ -19,9 +19,7 @@ use headtime_units::{Bytes, Extent, Lba, Nanos, Sectors, Time};
 use headtime_workload::{
     Pacing, ProcessSpec, SizeDistribution, Synthetic, SyntheticSpec, TimeDistribution,
 };
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// An Atlas 10K as the paper's host has it, without noise.
@@ -63,11 +61,11 @@ struct Read {
 /// A scan whose reads are counted.
 struct Counted {
     scan: Freeblock<Arc<Model>>,
-    read: Rc<RefCell<Read>>,
+    read: SharedCell<Read>,
     /// Number of times that unreadable blocks may still be wanted again.
     again: u32,
     /// True if the engine offers each request to the scan. If false, requests that are chosen ahead are offered.
-    offered: Rc<Cell<bool>>,
+    offered: SharedCell<bool>,
 }
 
 impl BackgroundLayer for Counted {
@@ -82,12 +80,12 @@ impl BackgroundLayer for Counted {
     }
 
     fn is_offered(&self) -> bool {
-        self.offered.get() && self.scan.is_offered()
+        *self.offered.lock() && self.scan.is_offered()
     }
 
     fn seen(&mut self, now: Time, done: &Finished) {
         self.scan.seen(now, done);
-        let mut read = self.read.borrow_mut();
+        let mut read = self.read.lock();
         read.unreadable = self.scan.unreadable().collect();
         read.left = self.scan.wanted().left();
         read.stats = self.scan.stats();
@@ -96,7 +94,7 @@ impl BackgroundLayer for Counted {
     fn finished(&mut self, now: Time, done: &Finished, data: Option<&[u8]>) {
         let asked: Vec<Lba> = self.scan.asked(done.id).to_vec();
         self.scan.finished(now, done, data);
-        let mut read = self.read.borrow_mut();
+        let mut read = self.read.lock();
         let unreadable: Vec<Lba> = self.scan.unreadable().collect();
         for block in unreadable.iter().filter(|_| self.again > 0) {
             assert_eq!(self.scan.want(self.scan.wanted().block_at(*block)), 1);
@@ -192,7 +190,7 @@ fn simulate(
     workload: &SyntheticSpec,
     scan: Option<(Extent, FreeblockOptions)>,
     change: impl FnOnce(&mut Setup<'_>),
-) -> (Timeline, Rc<RefCell<Read>>) {
+) -> (Timeline, SharedCell<Read>) {
     let model = Arc::new(Model::new(profile));
     let spec: Spec = scheduler.parse().expect("registered");
     let built = spec.build(Some(Arc::clone(&model))).expect("built");
@@ -213,8 +211,8 @@ fn simulate(
             });
         }
     };
-    let read = Rc::new(RefCell::new(Read::default()));
-    let offered = Rc::new(Cell::new(false));
+    let read = SharedCell::new(Read::default());
+    let offered = SharedCell::new(false);
     let drive = Drive::new(profile, 1);
     let mut setup = Setup::new(drive, config(), built, &mut source);
     setup.audit = true;
@@ -222,16 +220,16 @@ fn simulate(
     if let Some((range, options)) = scan {
         let capacity = profile.geometry.capacity;
         let scan = Freeblock::new(model, capacity, range, options).expect("it turns");
-        let read = Rc::clone(&read);
+        let read = read.clone();
         setup.stations[0].background = Some(Box::new(Counted {
             scan,
             read,
             again: AGAIN,
-            offered: Rc::clone(&offered),
+            offered: offered.clone(),
         }));
     }
     change(&mut setup);
-    offered.set(!setup.stations[0].engine.commit_ahead);
+    *offered.lock() = !setup.stations[0].engine.commit_ahead;
     run(setup).expect("runs");
     (timeline, read)
 }
@@ -294,7 +292,7 @@ fn with_its_buffer(
                 setup.audit = false;
                 setup.limit = Some(Nanos::from_secs(10));
             });
-            (count, stats) = (count + timeline.len(), read.borrow().stats);
+            (count, stats) = (count + timeline.len(), read.lock().stats);
         }
         (count, stats)
     });
@@ -405,7 +403,7 @@ fn gaps_rest_where_the_drive_gets_more_than_two_commands() {
             let (alone, _) = simulate(&profile, "deadline", &workload, None, change);
             let scan = Some((whole, options));
             let (beside, read) = simulate(&profile, "deadline", &workload, scan, change);
-            let stats = read.borrow().stats;
+            let stats = read.lock().stats;
             let rests = (stats.gaps, stats.blocks) == (0, 0) && stats.suspensions() > 166;
             assert_eq!(rests, depth > 2, "{depth}, {hits:?}: {stats:?}");
             assert_eq!(alone == beside, depth > 2, "{depth}, {hits:?}");
@@ -462,7 +460,7 @@ fn urgent_requests_keep_their_tail_and_others_their_share_beside_a_scan() {
                 station.gate = Some((built, more.collect()));
                 setup.limit = Some(Nanos::from_secs(20));
             });
-            assert_eq!(read.borrow().stats.blocks > 2_000, reads, "{gate}");
+            assert_eq!(read.lock().stats.blocks > 2_000, reads, "{gate}");
             let mut waits: Vec<Nanos> = timeline
                 .iter()
                 .filter(|went| went.class == Class::REAL_TIME)
@@ -519,7 +517,7 @@ fn with_endless_conservatism_the_others_see_no_difference() {
             let scan = Some((whole, endless));
             let (beside, read) = simulate(&noisy(), scheduler, &workload, scan, change);
             assert_eq!(alone, beside, "{scheduler} {depth} {commit_ahead}");
-            assert_eq!(read.borrow().stats.blocks, 0);
+            assert_eq!(read.lock().stats.blocks, 0);
         }
     }
 }
@@ -539,7 +537,7 @@ fn without_noise_no_request_is_later_for_what_is_read_before_it() {
     let ends = |timeline: &Timeline| timeline.last().expect("some").ended.as_nanos() as f64;
     let ratio = ends(&beside) / ends(&alone);
     assert!(ratio < 1.001, "{ratio}");
-    let stats = read.borrow().stats;
+    let stats = read.lock().stats;
     // A third of the time is rotation, and gap reads use a part. No margin is left: a platter followed to some
     // hundred nanoseconds misses a sector now and then.
     assert!(stats.before > 1_000 && stats.blocks > 100_000, "{stats:?}");
@@ -598,7 +596,7 @@ fn every_block_is_read_once_whatever_fails() {
         };
         let capacity = profile.geometry.capacity;
         let mut source = Synthetic::new(&workload, capacity, 512).expect("in range");
-        let read = Rc::new(RefCell::new(Read::default()));
+        let read = SharedCell::new(Read::default());
         let mut setup = Setup::new(Drive::new(&profile, 1), config(), built, &mut source);
         setup.audit = true;
         setup.timeout = Some(Nanos::from_millis(500));
@@ -647,13 +645,13 @@ fn every_block_is_read_once_whatever_fails() {
         let scan = Freeblock::new(model, capacity, range, options).expect("it turns");
         let counted = Counted {
             scan,
-            read: Rc::clone(&read),
+            read: read.clone(),
             again: 0,
-            offered: Rc::default(),
+            offered: SharedCell::default(),
         };
         setup.stations[0].background = Some(Box::new(counted));
         run(setup).expect("runs");
-        let read = read.borrow();
+        let read = read.lock();
         let stats = read.stats;
         if block == 1 {
             assert_eq!(read.left, 0, "{stats:?}");
@@ -744,7 +742,7 @@ fn a_block_is_not_unreadable_for_what_is_read_along_with_it() {
             },
         )];
     });
-    let read = read.borrow();
+    let read = read.lock();
     assert!(read.stats.with > 0 && read.left == 0, "{:?}", read.stats);
     assert_eq!(read.unreadable, []);
     assert_eq!(read.times.get(&100_000), Some(&1));
@@ -767,7 +765,7 @@ fn what_could_not_be_read_is_not_unreadable_when_it_has_been_read() {
         )];
     };
     let (_, read) = simulate(&atlas(2), "noop", &mended, scan, faults);
-    let read = read.borrow();
+    let read = read.lock();
     assert!(read.wanted_again > 0, "{:?}", read.stats);
     assert_eq!((read.left, &read.unreadable), (0, &vec![]));
     let counted = read.stats.blocks + read.stats.read_by_others;
@@ -791,7 +789,7 @@ fn in_the_firmware_more_is_read_than_from_outside() {
             Some((whole, options)),
             |_| {},
         );
-        let stats = read.borrow().stats;
+        let stats = read.lock().stats;
         assert!(stats.gaps >= stats.with && stats.gaps > 0);
         stats.blocks as f64
     };

@@ -79,7 +79,7 @@ fn a_flush_does_not_wait_for_what_is_read_in_gaps() {
                 let of = of_flushes(timeline);
                 (sums[0], sums[1]) = (sums[0] + of[0], sums[1] + of[1]);
             }
-            before += read.borrow().stats.before;
+            before += read.lock().stats.before;
         }
         let ratios = [beside[0] / alone[0], beside[1] / alone[1]];
         let text = format!("{scheduler}, {write_back}: {ratios:?}, {before}");
@@ -133,7 +133,7 @@ proptest! {
         let (beside, read) = simulate(&drive, scheduler, &workload, Some((whole, endless)), change);
         prop_assert!(!alone.is_empty());
         prop_assert_eq!(alone, beside);
-        prop_assert_eq!(read.borrow().stats.blocks, 0);
+        prop_assert_eq!(read.lock().stats.blocks, 0);
     }
 
     /// [`simulate`] makes the assertion.

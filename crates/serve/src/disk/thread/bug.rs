@@ -8,19 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 impl Thread {
-    /// Runs until the disk is stopped.
-    ///
-    /// # Errors
-    ///
-    /// If the last flush or the log failed, or the thread panicked. After a panic every unfinished request has been
-    /// answered with an error, and no more requests are taken.
-    pub(super) fn run_to_the_end(&mut self) -> io::Result<()> {
-        // State that a panic leaves half-done is not used again, only dropped.
-        let run = catch_unwind(AssertUnwindSafe(|| self.run()));
-        run.unwrap_or_else(|panic| Err(self.end_by_a_bug(&*panic)))
-    }
-
-    fn end_by_a_bug(&mut self, panic: &(dyn Any + Send)) -> io::Error {
+    /// Answers all unfinished requests with an error. Returns the error for the disk's owner.
+    pub(super) fn end_by_a_bug(&mut self, panic: &(dyn Any + Send)) -> io::Error {
         let text = text(panic);
         let live = &mut self.live;
         let shared = &live.shared;

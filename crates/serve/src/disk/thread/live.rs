@@ -538,6 +538,14 @@ impl Live {
         }
     }
 
+    /// Hands the collected commands to the devices, and wakes the front ends.
+    pub fn kick(&mut self) {
+        for station in &mut self.stations {
+            station.device.kick();
+        }
+        self.wake_front_ends();
+    }
+
     pub fn wake_front_ends(&mut self) {
         self.completions = 0;
         for to in self.to_wake.drain(..) {

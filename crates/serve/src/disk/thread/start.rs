@@ -15,6 +15,7 @@ use headtime_engine::{Core, Engine, Map, Member};
 use headtime_linux::sys;
 use headtime_sched::WaitStats;
 use headtime_units::{Nanos, Time};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -26,7 +27,7 @@ impl Thread {
         mut others: Vec<MemberOptions>,
         open: impl FnOnce() -> Result<Devices, E>,
         doorbell: OwnedFd,
-    ) -> Result<Thread, StartError>
+    ) -> Result<(Thread, Vec<OwnedFd>), StartError>
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
@@ -48,8 +49,16 @@ impl Thread {
             .chain(others_believed)
             .collect();
         let stack = stack(options, map, others, &devices);
-        let (core, geometry, chosen) = stack.inspect_err(|_| made.iter().for_each(Made::remove))?;
+        let (mut core, geometry, chosen) =
+            stack.inspect_err(|_| made.iter().for_each(Made::remove))?;
         let config = *core.engines()[0].config();
+        let ready = devices.iter().filter_map(|device| device.ready_fd());
+        let ready: io::Result<Vec<OwnedFd>> = ready.map(|fd| fd.try_clone_to_owned()).collect();
+        let ready = ready.map_err(|error| {
+            made.iter().for_each(Made::remove);
+            let name = name.clone();
+            StartError::Machine { name, error }
+        })?;
         let mut spin = Nanos::ZERO;
         if devices.iter().any(|device| device.in_model_time()) {
             sys::exact_timers();
@@ -113,14 +122,19 @@ impl Thread {
         let stations = stations.collect();
         let mut live = Live::new(shared, stations, unfinished, feed);
         live.set_queue_timeout(queue_timeout);
-        Ok(Thread {
+        let in_model_time = live.stations.iter().any(|station| station.in_model_time);
+        let thread = Thread {
+            // A log may make its writer wait.
+            takes_guests: !in_model_time && core.log().is_none(),
             core,
             live,
             chosen,
             log_flushed: Time::ZERO,
-            steps: 0,
             spin,
-        })
+            wakes: Time::NEVER,
+            bug: None,
+        };
+        Ok((thread, ready))
     }
 }
 

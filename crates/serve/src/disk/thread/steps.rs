@@ -14,8 +14,8 @@ use crate::buffer::{Buffer, Pool};
 use crate::disk::shared::lock;
 use crate::request::{Completer, Completion, Cut, Data, Failure, Submission};
 use headtime_engine::shares::take_out;
-use headtime_sched::{Flags, Op};
-use headtime_units::{Extent, Lba, Sectors};
+use headtime_sched::{Flags, Op, Request};
+use headtime_units::{Extent, Lba, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -34,6 +34,12 @@ const PUNCH_BYTES_MAX: u64 = 32 << 20;
 const WAITING_MAX: usize = 256;
 
 /// A request and its present steps.
+///
+/// Invariants:
+///
+/// - `in_flight ≤ IN_FLIGHT_MAX`; `in_flight ≤ steps`.
+/// - `reads.is_some()` ⇒ `in_flight > 0`.
+/// - `times.is_some()` ⇒ `is_counted`.
 #[derive(Debug)]
 struct Job {
     /// Number of the request in order of arrival.
@@ -56,8 +62,23 @@ struct Job {
     flushes: bool,
     /// True if the device was given a step.
     has_started: bool,
+    /// True if the request counts as unfinished, because a step has gone to the engine.
+    is_counted: bool,
+    /// Time at which the device was given the first step, and time of the end of the last step.
+    times: Option<(Time, Time)>,
     /// Failure of the step at the lowest place, of the steps that have failed.
     failure: Option<Failure>,
+}
+
+/// A request of several steps that is over.
+pub(super) struct EndedJob {
+    pub request: Request<()>,
+    /// True if the request counts as unfinished.
+    pub is_counted: bool,
+    /// Time at which the device was given the first step, and time of the end of the last step.
+    pub times: Option<(Time, Time)>,
+    pub to: Arc<dyn Completer>,
+    pub completion: Completion,
 }
 
 /// Receives the completions of steps, for the disk's thread.
@@ -169,8 +190,38 @@ impl Steps {
         self.running == 0 || !self.is_long(submission) || !self.jobs.iter().flatten().any(is_like)
     }
 
+    /// Returns true if a request that goes to the engine is a request of a client, or the first step of such a request.
+    pub fn is_first(&self, to: &Arc<dyn Completer>, cookie: u64) -> bool {
+        !self.is_step(to) || cookie >> 32 == 0
+    }
+
+    /// Notes that a request has gone to the engine. Returns true if a client's request counts as unfinished from now on.
+    pub fn counts(&mut self, to: &Arc<dyn Completer>, cookie: u64) -> bool {
+        let job = self.job_of(to, cookie);
+        job.is_none_or(|job| !std::mem::replace(&mut job.is_counted, true))
+    }
+
+    /// Notes the times of a step that has ended. Returns false if the request is no step.
+    #[inline]
+    pub fn note_times(
+        &mut self,
+        to: &Arc<dyn Completer>,
+        cookie: u64,
+        issued: Time,
+        ended: Time,
+    ) -> bool {
+        if !self.is_step(to) {
+            return false;
+        }
+        if let Some(job) = self.job_of(to, cookie) {
+            let (first, last) = job.times.unwrap_or((issued, ended));
+            job.times = Some((first.min(issued), last.max(ended)));
+        }
+        true
+    }
+
     /// Continues the jobs whose steps have ended. Returns a request that is over, if there is one.
-    pub fn ended(&mut self) -> Option<(Arc<dyn Completer>, Completion)> {
+    pub fn ended(&mut self) -> Option<EndedJob> {
         loop {
             let end = lock(&self.ends.0).pop_front()?;
             if let Some(over) = self.go_on(end) {
@@ -210,11 +261,16 @@ impl Steps {
 
     /// Notes that the device was given a request.
     pub fn started(&mut self, to: &Arc<dyn Completer>, cookie: u64) {
-        if self.is_step(to)
-            && let Some(Some(job)) = self.jobs.get_mut(place(cookie))
-        {
+        if let Some(job) = self.job_of(to, cookie) {
             job.has_started = true;
         }
+    }
+
+    /// Returns the job of a step.
+    fn job_of(&mut self, to: &Arc<dyn Completer>, cookie: u64) -> Option<&mut Job> {
+        let is_step = self.is_step(to);
+        let jobs = is_step.then_some(&mut self.jobs)?;
+        jobs.get_mut(place(cookie))?.as_mut()
     }
 
     /// Returns all unanswered requests. Called when a bug ends the thread.
@@ -290,6 +346,8 @@ impl Steps {
             steps: 0,
             in_flight: 0,
             has_started: false,
+            is_counted: false,
+            times: None,
             failure: None,
         };
         self.running += 1;
@@ -305,7 +363,7 @@ impl Steps {
     }
 
     /// Continues the job whose step has ended. Returns the request if that step was the last one.
-    fn go_on(&mut self, end: Completion) -> Option<(Arc<dyn Completer>, Completion)> {
+    fn go_on(&mut self, end: Completion) -> Option<EndedJob> {
         let (place, number) = (place(end.cookie), end.cookie >> 32);
         let job = self.jobs[place].as_mut()?;
         job.in_flight -= 1;
@@ -327,13 +385,25 @@ impl Steps {
         self.running -= 1;
         self.release();
         let result = job.failure.map_or(Ok(()), Err);
-        let (cookie, data, to) = job.end(self.sector_bytes);
-        let completion = Completion {
-            cookie,
-            result,
-            data,
+        let asked = &job.asked;
+        let request = Request {
+            origin: asked.origin,
+            class: asked.class,
+            ..Request::new((), asked.op, asked.extent, asked.arrived)
         };
-        Some((to, completion))
+        let (is_counted, times) = (job.is_counted, job.times);
+        let (cookie, data, to) = job.end(self.sector_bytes);
+        Some(EndedJob {
+            request,
+            is_counted,
+            times,
+            to,
+            completion: Completion {
+                cookie,
+                result,
+                data,
+            },
+        })
     }
 
     /// Starts the requests that waited for sectors that are no longer claimed.

@@ -70,7 +70,8 @@ impl Session {
     }
 
     fn hand_over(&mut self, submission: Submission) {
-        match self.terms.export.disk.submit(submission) {
+        let disk = &self.terms.export.disk;
+        match disk.submit_in(&mut self.batch, submission) {
             Ok(()) => {}
             Err(Refused::Full(submission)) => {
                 let disk = self.terms.export.disk.clone();

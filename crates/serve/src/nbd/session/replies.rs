@@ -101,6 +101,16 @@ impl Session {
         });
     }
 
+    /// Returns true if the replies wait for more.
+    pub(super) fn replies_may_wait(&mut self) -> bool {
+        if self.output.is_empty() || self.written > 0 {
+            return false;
+        }
+        let (channel, replies) = (&self.channel, self.output.iter().map(Reply::len));
+        let now = self.terms.export.disk.now();
+        self.pace.may_wait(now, replies, || channel.holds_unread())
+    }
+
     /// Writes replies. Returns true if any bytes were written.
     pub(super) fn write(&mut self) -> io::Result<bool> {
         let mut any = self.channel.flush()?;

@@ -93,7 +93,10 @@ impl Live {
                 ..
             } = submission;
             let waited = now.saturating_since(arrived);
-            self.metrics.expired(origin.export, op, waited);
+            // A request of several steps counts at the end of its last step.
+            if !self.steps.is_step(&to) {
+                self.metrics.expired(origin.export, op, waited);
+            }
             self.answer(&to, cookie, Err(Failure::new(Kind::NotBegun)), data);
         }
         for place in in_engine {
@@ -127,8 +130,10 @@ impl Live {
             piece.data.take()
         };
         let data: Option<Data> = pending.data.take().or_else(whole_piece);
-        self.metrics.exports[usize::from(origin.export)].unfinished -= 1;
-        self.metrics.expired(origin.export, op, waited);
+        if !self.steps.is_step(&to) {
+            self.metrics.exports[usize::from(origin.export)].unfinished -= 1;
+            self.metrics.expired(origin.export, op, waited);
+        }
         if let Some(feed) = self.feed.as_mut().filter(|_| is_noted) {
             feed.done(now, origin.program, 0);
         }

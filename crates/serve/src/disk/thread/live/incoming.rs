@@ -1,5 +1,6 @@
 //! Requests of the front ends, until they go to the engine.
 
+use super::super::steps::EndedJob;
 use super::{Live, expiry};
 use crate::request::{Failure, Kind, Submission};
 use headtime_engine::shares::ShareOf;
@@ -12,8 +13,9 @@ impl Live {
             return;
         }
         if !self.steps.is_idle() {
-            while let Some((to, completion)) = self.steps.ended() {
-                self.reply(&to, completion);
+            while let Some(ended) = self.steps.ended() {
+                self.count_job(now, &ended);
+                self.reply(&ended.to, ended.completion);
             }
             // Where clients share, steps wait for their client's turn.
             if let Some(admission) = &mut self.admission {
@@ -43,6 +45,21 @@ impl Live {
                 Some(_) => self.next_share = share,
                 None => self.give_share_back(share),
             }
+        }
+    }
+
+    /// Counts a client's request of several steps that is over.
+    fn count_job(&mut self, now: Time, job: &EndedJob) {
+        let (request, result) = (&job.request, &job.completion.result);
+        if let (true, Some((issued, ended))) = (job.is_counted, job.times) {
+            (self.metrics).finished(request, issued, ended, result.is_ok());
+            return;
+        }
+        let export = request.origin.export;
+        self.metrics.exports[usize::from(export)].unfinished -= u64::from(job.is_counted);
+        if result.is_err_and(|failure| failure.kind == Kind::NotBegun) {
+            let waited = now.saturating_since(request.arrival);
+            self.metrics.expired(export, request.op, waited);
         }
     }
 

@@ -83,20 +83,23 @@ impl World for Live {
         };
         if let Some(failure) = refused {
             self.give_share_back(share);
-            self.metrics.exports[usize::from(origin.export)].refused += 1;
+            let refused = &mut self.metrics.exports[usize::from(origin.export)].refused;
+            *refused += u64::from(self.steps.is_first(&to, cookie));
             self.answer(&to, cookie, Err(failure), data);
             return Ok(None);
         }
         if op == Op::Flush && self.is_clean() {
             self.give_share_back(share);
             self.note_last_flush(cookie, Ok(()));
-            self.metrics.exports[usize::from(origin.export)].unfinished += 1;
-            let request = Request {
-                origin,
-                class,
-                ..Request::new((), op, extent, arrived)
-            };
-            self.metrics.finished(&request, now, now, true);
+            if !self.steps.note_times(&to, cookie, now, now) {
+                self.metrics.exports[usize::from(origin.export)].unfinished += 1;
+                let request = Request {
+                    origin,
+                    class,
+                    ..Request::new((), op, extent, arrived)
+                };
+                self.metrics.finished(&request, now, now, true);
+            }
             self.answer(&to, cookie, Ok(()), data);
             return Ok(None);
         }
@@ -107,6 +110,7 @@ impl World for Live {
         let feed = self.feed.as_mut().filter(|_| class != Class::REAL_TIME);
         let is_noted =
             feed.is_some_and(|feed| feed.asked(now, origin.program, op, extent, sector_bytes));
+        let counts = self.steps.counts(&to, cookie);
         let pending = Some(Pending {
             op,
             start: extent.start,
@@ -133,7 +137,7 @@ impl World for Live {
                 (self.pending.len() - 1) as u32
             }
         };
-        self.metrics.exports[usize::from(origin.export)].unfinished += 1;
+        self.metrics.exports[usize::from(origin.export)].unfinished += u64::from(counts);
         Ok(Some(Asked::Request(Arrival {
             id: RequestId::Client(u64::from(id)),
             op,
@@ -271,12 +275,15 @@ impl World for Live {
         if pending.op == Op::Flush && result.is_ok() {
             self.unflushed.flushed(pending.changes);
         }
-        let request = Request {
-            arrival: pending.arrived,
-            ..done.request
-        };
-        self.metrics
-            .finished(&request, done.issued, now, result.is_ok());
+        let (to, cookie) = (&pending.to, pending.cookie);
+        if !self.steps.note_times(to, cookie, done.issued, now) {
+            let request = Request {
+                arrival: pending.arrived,
+                ..done.request
+            };
+            self.metrics
+                .finished(&request, done.issued, now, result.is_ok());
+        }
         if let Some(feed) = self.feed.as_mut().filter(|_| pending.is_noted) {
             let moves = result.is_ok() && matches!(done.request.op, Op::Read | Op::Write);
             let bytes = (done.request.extent.len).bytes(self.shared.geometry.sector_bytes);
