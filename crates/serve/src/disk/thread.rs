@@ -47,6 +47,9 @@ const ORDERS_EVERY: u32 = 1024;
 /// Number of events that are handled by one reading of the clock. A reading costs a tenth of an event.
 const CLOCK_EVERY: u32 = 8;
 
+/// Time for which the thread of an idle disk watches the devices after a front end has left a command in one.
+const READY: Nanos = Nanos::from_secs(1);
+
 /// Longest time until events reach the thread that writes the log. Events that fill a piece go at once. A killed server
 /// loses only the events of this time.
 const LOG_EVERY: Nanos = Nanos::from_millis(5);
@@ -151,6 +154,10 @@ pub(super) struct Thread {
     takes_guests: bool,
     /// Time at which the sleeping thread wakes by itself.
     wakes: Time,
+    /// True if a device wakes the sleeping thread.
+    hears_devices: bool,
+    /// True if a front end has left commands in a device since the thread last slept.
+    has_left: bool,
     /// Reason for the end of the thread, if a front end met a bug while it ran the engine.
     bug: Option<io::Error>,
 }
@@ -238,8 +245,10 @@ impl Thread {
         let Some(real) = self.handle_due() else {
             return false;
         };
-        // The sleeping thread hears no device, so commands in a device need the thread.
-        self.core.is_idle() && self.wake_time(real) >= self.wakes && !self.live.has_next()
+        let is_idle = self.core.is_idle();
+        self.has_left |= !is_idle;
+        let wakes_in_time = self.wake_time(real) >= self.wakes && (is_idle || self.hears_devices);
+        wakes_in_time && !self.live.has_next()
     }
 
     /// Handles the events that are due. Returns the time after which no event was due, or `None` if there may be more.
@@ -264,6 +273,8 @@ impl Thread {
             self.live.kick();
             (real, events) = (self.live.clock.now(), 0);
             if self.step(real) != Progress::Done {
+                // That look may have ended a request of several steps.
+                self.live.wake_front_ends();
                 return Some(real);
             }
         }
@@ -352,7 +363,12 @@ impl Thread {
 
     /// Prepares the wait for the next event. Returns `None` if the thread has to go on.
     fn rest(&mut self, real: Time) -> Option<Sleep> {
-        let until = self.wake_time(real);
+        let mut until = self.wake_time(real);
+        // The next front end may leave commands in a device, too. It then need not wake the thread.
+        let has_left = std::mem::take(&mut self.has_left);
+        if has_left {
+            until = until.min(real + READY);
+        }
         let live = &self.live;
         if until != Time::NEVER && until <= real + self.spin {
             // The time is too near for a sleep, so the thread watches the clock and the queue.
@@ -369,10 +385,12 @@ impl Thread {
             return None;
         }
         self.wakes = until;
+        // On an idle disk, a completion that a front end handles need not wake the thread.
+        let expects = !self.core.is_idle() || live.abandoned() > 0 || has_left;
+        self.hears_devices = expects || !self.takes_guests;
         Some(Sleep {
             timeout: (until != Time::NEVER).then(|| timespec(until - real - self.spin)),
-            // Commands that front ends run wake nobody, since they are over when the front end is done.
-            hears_devices: !self.takes_guests || !self.core.is_idle() || live.abandoned() > 0,
+            hears_devices: self.hears_devices,
         })
     }
 }

@@ -26,8 +26,8 @@ const PIECES_MAX: usize = 1024;
 /// Size of the buffer of zero bytes for writes. Longer runs of zeroes name the buffer several times.
 const ZEROES: usize = 1 << 20;
 
-/// Most bytes of a read from a file in memory that the thread makes itself. More bytes are copied by other processors.
-const SHORT_READ: usize = 64 << 10;
+/// Most bytes of a round of submissions that the thread reads itself from a file in memory. Other processors copy the rest.
+const READ_AT_ONCE: usize = 64 << 10;
 
 /// Number of times that a dropped ring waits for the kernel, and the length of each wait.
 const LAST_LOOKS: u32 = 20;
@@ -95,6 +95,8 @@ pub(super) struct Ring {
     /// True if the file is in memory (tmpfs). Reads from such a file wait for nothing, but the kernel hands them to another
     /// thread if they come through the ring. Short reads are therefore made at once.
     in_memory: bool,
+    /// Bytes that are read at once before the next [`Ring::submit`].
+    at_once: usize,
     /// Results of reads that were made at once.
     results: VecDeque<(u16, i32)>,
     sector_bytes: u64,
@@ -135,6 +137,7 @@ impl Ring {
             serial: 0,
             collected: false,
             in_memory,
+            at_once: 0,
             results: VecDeque::new(),
             sector_bytes: u64::from(sector_bytes),
             file,
@@ -179,7 +182,8 @@ impl Ring {
                 priority,
             } => {
                 slot.fill(skip, self.sector_bytes, None);
-                if self.in_memory && slot.is_short() {
+                if slot.bytes() <= self.at_once {
+                    self.at_once -= slot.bytes();
                     let result = slot.read(&self.file, offset);
                     return self.results.push_back((index, result));
                 }
@@ -254,6 +258,7 @@ impl Ring {
 
     /// Submits the collected entries to the kernel.
     pub fn submit(&mut self) {
+        self.at_once = if self.in_memory { READ_AT_ONCE } else { 0 };
         if !std::mem::take(&mut self.collected) {
             return;
         }
@@ -298,12 +303,9 @@ fn wait(fds: &mut [PollFd<'_>], span: Duration) {
 }
 
 impl Transfer {
-    fn is_short(&self) -> bool {
-        self.pieces
-            .iter()
-            .map(|piece| piece.0.iov_len)
-            .sum::<usize>()
-            <= SHORT_READ
+    /// Bytes of the pieces.
+    fn bytes(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.0.iov_len).sum()
     }
 
     /// Reads into the pieces. Returns the number of bytes, or the negative number of an error.
@@ -326,8 +328,7 @@ impl Transfer {
         let all: u64 = parts
             .map(|part| part.extent.len.bytes(sector_bytes as u32))
             .sum();
-        let named: usize = self.pieces.iter().map(|piece| piece.0.iov_len).sum();
-        let ends = skip + named as u64 == all;
+        let ends = skip + self.bytes() as u64 == all;
         if ends && let Some(last) = self.pieces.last_mut() {
             last.0.iov_len -= missing as usize;
         }

@@ -100,3 +100,14 @@ fn a_bug_on_the_thread_of_a_connection_ends_the_disk_and_not_the_server() {
     assert!(error.contains("a device with a bug"), "{error}");
     assert!(fixture.disk.has_failed());
 }
+
+#[test]
+fn no_reply_to_a_request_of_several_steps_is_left_behind() {
+    let fixture = Fixture::new(Setup::default());
+    let mut client = Client::connect(&fixture.path(), "disk");
+    // The disk's thread looks for orders once in 1,024 events, which must hit each event of a request.
+    for _ in 0..3_000 {
+        let reply = client.ask(command::WRITE_ZEROES, 0, 0, 2 << 20, b"");
+        assert_eq!(reply.error, 0);
+    }
+}

@@ -132,6 +132,8 @@ impl Thread {
             log_flushed: Time::ZERO,
             spin,
             wakes: Time::NEVER,
+            hears_devices: true,
+            has_left: false,
             bug: None,
         };
         Ok((thread, ready))
