@@ -27,7 +27,7 @@ fn options() -> Options {
     Options::new("test", Clock::start(), ("noop".to_owned(), Box::new(build)))
 }
 
-fn start(options: Options, device: impl Device + Send + 'static) -> Disk {
+fn start(options: Options, device: impl Device + 'static) -> Disk {
     Disk::start(options, move || {
         Ok::<_, Infallible>(Box::new(device) as Box<dyn Device>)
     })

@@ -47,8 +47,9 @@ const ORDERS_EVERY: u32 = 1024;
 /// Number of events that are handled by one reading of the clock. A reading costs a tenth of an event.
 const CLOCK_EVERY: u32 = 8;
 
-/// Time for which the thread of an idle disk watches the devices after a front end has left a command in one.
-const READY: Nanos = Nanos::from_secs(1);
+/// Time for which no front end runs the engine after a device has not completed a command at once. The kernel has to
+/// wake the thread that submits a command when the command ends, so that should be the disk's thread.
+const SLOW_DEVICE: Nanos = Nanos::from_secs(1);
 
 /// Longest time until events reach the thread that writes the log. Events that fill a piece go at once. A killed server
 /// loses only the events of this time.
@@ -154,10 +155,8 @@ pub(super) struct Thread {
     takes_guests: bool,
     /// Time at which the sleeping thread wakes by itself.
     wakes: Time,
-    /// True if a device wakes the sleeping thread.
-    hears_devices: bool,
-    /// True if a front end has left commands in a device since the thread last slept.
-    has_left: bool,
+    /// Time before which no front end may run the engine, because a device takes time for its commands.
+    no_guests_before: Time,
     /// Reason for the end of the thread, if a front end met a bug while it ran the engine.
     bug: Option<io::Error>,
 }
@@ -172,7 +171,7 @@ struct Sleep {
 /// Outcome of running the engine until nothing is due.
 enum Ran {
     Sleep(Sleep),
-    /// The disk has stopped. The results are those of the last flush and of the log.
+    /// The disk has stopped. The error is of the last flush or of the log.
     Ended(io::Result<()>),
 }
 
@@ -239,16 +238,20 @@ impl Thread {
     fn run_for_guest(&mut self) -> bool {
         let live = &self.live;
         let is_idle = self.core.is_idle() && live.next.is_none() && !live.stopping;
-        if !is_idle || self.core.has_jobs() || live.shared.ordered.load(Ordering::SeqCst) {
+        let is_slow = live.clock.now() < self.no_guests_before;
+        if !is_idle || is_slow || self.core.has_jobs() || live.shared.ordered.load(Ordering::SeqCst)
+        {
             return false;
         }
         let Some(real) = self.handle_due() else {
             return false;
         };
-        let is_idle = self.core.is_idle();
-        self.has_left |= !is_idle;
-        let wakes_in_time = self.wake_time(real) >= self.wakes && (is_idle || self.hears_devices);
-        wakes_in_time && !self.live.has_next()
+        if !self.core.is_idle() {
+            // The sleeping thread hears no device.
+            self.no_guests_before = real + SLOW_DEVICE;
+            return false;
+        }
+        self.wake_time(real) >= self.wakes && !self.live.has_next()
     }
 
     /// Handles the events that are due. Returns the time after which no event was due, or `None` if there may be more.
@@ -273,7 +276,7 @@ impl Thread {
             self.live.kick();
             (real, events) = (self.live.clock.now(), 0);
             if self.step(real) != Progress::Done {
-                // That look may have ended a request of several steps.
+                // This step may have ended a request of several steps.
                 self.live.wake_front_ends();
                 return Some(real);
             }
@@ -363,12 +366,7 @@ impl Thread {
 
     /// Prepares the wait for the next event. Returns `None` if the thread has to go on.
     fn rest(&mut self, real: Time) -> Option<Sleep> {
-        let mut until = self.wake_time(real);
-        // The next front end may leave commands in a device, too. It then need not wake the thread.
-        let has_left = std::mem::take(&mut self.has_left);
-        if has_left {
-            until = until.min(real + READY);
-        }
+        let until = self.wake_time(real);
         let live = &self.live;
         if until != Time::NEVER && until <= real + self.spin {
             // The time is too near for a sleep, so the thread watches the clock and the queue.
@@ -385,12 +383,10 @@ impl Thread {
             return None;
         }
         self.wakes = until;
-        // On an idle disk, a completion that a front end handles need not wake the thread.
-        let expects = !self.core.is_idle() || live.abandoned() > 0 || has_left;
-        self.hears_devices = expects || !self.takes_guests;
         Some(Sleep {
             timeout: (until != Time::NEVER).then(|| timespec(until - real - self.spin)),
-            hears_devices: self.hears_devices,
+            // On an idle disk, a completion that a front end handles need not wake the thread.
+            hears_devices: !self.takes_guests || !self.core.is_idle() || live.abandoned() > 0,
         })
     }
 }

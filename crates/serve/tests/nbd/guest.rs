@@ -45,9 +45,9 @@ fn a_short_request_of_an_idle_disk_runs_on_the_thread_of_its_connection() {
     for (ask, expected) in [
         ((command::READ, 0, 512, 4096), false),
         ((command::WRITE, 0, 512, 4096), false),
-        ((command::READ, 0, 0, 256 << 10), false),
+        ((command::READ, 0, 0, 64 << 10), false),
         // The kernel would copy for a long time.
-        ((command::READ, 0, 0, 512 << 10), true),
+        ((command::READ, 0, 0, 128 << 10), true),
         // These may wait for the file system.
         ((command::FLUSH, 0, 0, 0), true),
         ((command::WRITE, flag::FUA, 512, 4096), true),
@@ -83,6 +83,10 @@ fn the_disk_goes_on_with_a_command_that_takes_long() {
     for _ in 0..40 {
         assert_eq!(client.reply(512).error, 0);
     }
+    // A device that takes time for a command gets the next ones from the disk's thread.
+    fixture.memory.inside().by_the_disk.clear();
+    client.pread(0, 512);
+    assert_eq!(fixture.memory.inside().by_the_disk, [true]);
 }
 
 #[test]

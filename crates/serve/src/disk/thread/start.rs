@@ -132,8 +132,7 @@ impl Thread {
             log_flushed: Time::ZERO,
             spin,
             wakes: Time::NEVER,
-            hears_devices: true,
-            has_left: false,
+            no_guests_before: Time::ZERO,
             bug: None,
         };
         Ok((thread, ready))

@@ -101,9 +101,10 @@ impl Session {
         });
     }
 
-    /// Returns true if the replies wait for more.
+    /// Returns true if the replies wait for more. While the disk has requests of the client, no reply waits: the task would
+    /// take the processor's time from the disk.
     pub(super) fn replies_may_wait(&mut self) -> bool {
-        if self.output.is_empty() || self.written > 0 {
+        if self.output.is_empty() || self.written > 0 || self.unanswered > self.output.len() {
             return false;
         }
         let (channel, replies) = (&self.channel, self.output.iter().map(Reply::len));
