@@ -67,10 +67,11 @@ impl Batch {
         let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
         self.requests += 1;
         self.bytes += submission.extent.len.bytes(sector_bytes);
-        // Before these requests, the disk asks the file system for the file's length.
+        // Before these requests, the disk asks the file system for the file's length. Each member has a last sector.
         self.may_wait |= submission.op == Op::Flush
             || submission.flags.bits() & durable != 0
-            || submission.op.changes() && submission.extent.end() == Lba::ZERO + capacity;
+            || submission.op.changes()
+                && (shared.members.len() > 1 || submission.extent.end() == Lba::ZERO + capacity);
     }
 }
 
@@ -286,13 +287,16 @@ impl Disk {
     /// Only for threads that live as long as the disk, because the kernel cancels commands of a thread that ends.
     pub(crate) fn run(&self, batch: Batch) {
         let is_short = !batch.may_wait && (1..=GUEST_BYTES).contains(&batch.bytes);
-        if !(is_short && self.0.asleep.load(Ordering::Relaxed) && run_for_guest(&self.1)) {
+        if !(is_short
+            && self.0.asleep.load(Ordering::Relaxed)
+            && run_for_guest(&self.1, batch.requests))
+        {
             self.wake(batch);
         }
     }
 
     /// Wakes the disk's thread for the requests of a batch.
-    fn wake(&self, batch: Batch) {
+    pub(crate) fn wake(&self, batch: Batch) {
         if batch.requests == 0 {
             return;
         }

@@ -114,19 +114,20 @@ fn run_to_the_end(thread: &Mutex<Option<Thread>>, ready: &[OwnedFd]) -> io::Resu
     }
 }
 
-/// Runs the engine of an idle disk on the caller's thread. Returns false if the disk's thread has to go on.
-pub(super) fn run_for_guest(thread: &Mutex<Option<Thread>>) -> bool {
+/// Runs the engine of an idle disk on the caller's thread, for `requests` that the caller has queued. Returns false if the disk's thread has to go on.
+pub(super) fn run_for_guest(thread: &Mutex<Option<Thread>>, requests: u32) -> bool {
     let Ok(mut guard) = thread.try_lock() else {
         return false;
     };
     let Some(thread) = guard.as_mut().filter(|thread| thread.takes_guests) else {
         return false;
     };
-    match catch_unwind(AssertUnwindSafe(|| thread.run_for_guest())) {
+    match catch_unwind(AssertUnwindSafe(|| thread.run_for_guest(requests))) {
         Ok(is_done) => is_done,
         Err(panic) => {
+            // The thread ends even if answering the requests meets another bug.
+            thread.bug = Some(io::Error::other("its thread ended by a bug"));
             thread.bug = Some(thread.end_by_a_bug(&*panic));
-            thread.takes_guests = false;
             false
         }
     }
@@ -143,7 +144,7 @@ impl Drop for Closing {
 
 /// State of a disk's thread. The thread holds the lock of this state while it is awake.
 ///
-/// Invariants: `takes_guests` ⇒ no device is in model time and there is no log; `bug.is_some()` ⇒ the disk is `broken`.
+/// Invariants: `takes_guests` ⇒ no device is in model time, no export has a rate, and there is no log; `bug.is_some()` ⇒ the disk is `broken`.
 pub(super) struct Thread {
     core: Core<LogThread>,
     live: Live,
@@ -235,11 +236,17 @@ impl Thread {
     /// has to go on.
     ///
     /// A request then costs no change of threads. Nothing waits here: the kernel only takes the commands.
-    fn run_for_guest(&mut self) -> bool {
+    fn run_for_guest(&mut self, requests: u32) -> bool {
         let live = &self.live;
         let is_idle = self.core.is_idle() && live.next.is_none() && !live.stopping;
+        // A request of another front end may take longer.
+        let is_alone = live.shared.queue.len() == requests as usize;
         let is_slow = live.clock.now() < self.no_guests_before;
-        if !is_idle || is_slow || self.core.has_jobs() || live.shared.ordered.load(Ordering::SeqCst)
+        if !is_idle
+            || !is_alone
+            || is_slow
+            || self.core.has_jobs()
+            || live.shared.ordered.load(Ordering::SeqCst)
         {
             return false;
         }

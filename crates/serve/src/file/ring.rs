@@ -13,6 +13,7 @@ use crate::device::Parts;
 use crate::request::Data;
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::event::{PollFd, PollFlags};
+use rustix::fs::{FileType, fstat, fstatfs};
 use rustix::time::Timespec;
 use std::collections::VecDeque;
 use std::io;
@@ -122,7 +123,7 @@ impl Ring {
         let second = part.as_ref().unwrap_or(&file);
         let files = [file.as_raw_fd(), second.as_raw_fd()];
         ring.submitter().register_files(&files)?;
-        let in_memory = rustix::fs::fstatfs(&file).is_ok_and(|of| of.f_type == libc::TMPFS_MAGIC);
+        let in_memory = is_in_memory(&file);
         let slot = || Transfer {
             parts: Parts::new(),
             pieces: Vec::with_capacity(16),
@@ -295,6 +296,12 @@ impl Ring {
     }
 }
 
+/// Returns true for a regular file on tmpfs. The nodes of devices may be on tmpfs, too.
+fn is_in_memory(file: &OwnedFd) -> bool {
+    let is_regular = fstat(file).is_ok_and(|of| FileType::from_raw_mode(of.st_mode).is_file());
+    is_regular && fstatfs(file).is_ok_and(|of| of.f_type == libc::TMPFS_MAGIC)
+}
+
 /// Waits until one of the descriptors is readable, at most for `span`.
 fn wait(fds: &mut [PollFd<'_>], span: Duration) {
     let span = Timespec::try_from(span).ok();
@@ -455,6 +462,21 @@ mod tests {
             }
             let ready = PollFd::from_borrowed_fd(ring.ready(), PollFlags::IN);
             wait(&mut [ready], LAST_LOOK);
+        }
+    }
+
+    #[test]
+    fn only_a_regular_file_is_in_memory() {
+        let opened = |path: &str| OwnedFd::from(std::fs::File::open(path).expect("opens"));
+        // Nodes of devices are on a file system in memory.
+        assert!(!is_in_memory(&opened("/dev/zero")));
+        assert!(!is_in_memory(&opened("/dev")));
+        assert!(!is_in_memory(&opened("/proc/self/status")));
+        let path = "/dev/shm/headtime-in-memory";
+        if std::fs::write(path, [0]).is_ok() {
+            let is = is_in_memory(&opened(path));
+            std::fs::remove_file(path).expect("is there");
+            assert!(is, "/dev/shm is on tmpfs");
         }
     }
 

@@ -576,6 +576,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.terms.export.disk.wake(self.batch);
         let Terms { share, inbox, .. } = &self.terms;
         share.budgets.leave(self.taking, inbox);
         inbox.leave(self.unanswered, self.bytes, &share.budgets);

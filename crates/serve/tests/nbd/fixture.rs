@@ -6,6 +6,7 @@ use crate::device::{Memory, MemoryDevice, wait_until};
 use headtime_linux::clock::Clock;
 use headtime_sched::{Class, Noop, WorkConserving};
 use headtime_serve::disk::{Disk, Export, ExportLimits, Options};
+use headtime_serve::metrics::Snapshot;
 use headtime_serve::nbd::{Counts, Limits, Listen, Network, Server};
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -117,6 +118,13 @@ impl Fixture {
 
     pub fn path(&self) -> PathBuf {
         self.folder.join("nbd")
+    }
+
+    /// State of the disk.
+    pub fn snapshot(&self) -> Box<Snapshot> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let snapshot = runtime.expect("a runtime").block_on(self.disk.snapshot());
+        snapshot.expect("runs")
     }
 
     /// Asks the server to end.

@@ -3,7 +3,10 @@
 use crate::client::Client;
 use crate::device::wait_until;
 use crate::fixture::{Fixture, Setup};
+use headtime_sched::Op;
 use headtime_serve::nbd::wire::{command, flag};
+use headtime_serve::request::Kind;
+use headtime_units::Lba;
 
 fn fixture() -> (Fixture, Client) {
     let fixture = Fixture::new(Setup::default());
@@ -114,4 +117,19 @@ fn no_reply_to_a_request_of_several_steps_is_left_behind() {
         let reply = client.ask(command::WRITE_ZEROES, 0, 0, 2 << 20, b"");
         assert_eq!(reply.error, 0);
     }
+}
+
+#[test]
+fn a_refused_write_of_part_of_a_sector_counts_as_refused_alone() {
+    let fixture = Fixture::new(Setup::default());
+    let mut client = Client::connect(&fixture.path(), "disk");
+    fixture.memory.inside().bad = Some((Lba::ZERO, Kind::Medium));
+    assert_ne!(client.ask(command::WRITE, 0, 0, 512, &[1; 512]).error, 0);
+    fixture.memory.inside().bad = None;
+    // The read of the sector succeeds, and the write is refused.
+    assert_ne!(client.ask(command::WRITE, 0, 5_000, 10, &[1; 10]).error, 0);
+    let counts = &fixture.snapshot().metrics.exports[0];
+    let writes = Op::Write as usize;
+    assert_eq!((counts.requests[writes], counts.failed[writes]), (1, 1));
+    assert_eq!((counts.refused, counts.unfinished), (1, 0));
 }

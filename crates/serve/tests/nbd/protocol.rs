@@ -568,6 +568,8 @@ fn an_export_has_so_many_requests_and_bytes_and_another_is_served() {
     fixture.memory.release();
     assert_eq!(other.reply(4096).error, 0);
     wait_until("them to go", || fixture.counts.connected() == 1);
+    let is_over = || fixture.snapshot().metrics.exports[0].unfinished == 0;
+    wait_until("the end of their last request", is_over);
 
     // Requests without data count, too.
     fixture.memory.hold();

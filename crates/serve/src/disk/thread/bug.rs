@@ -11,6 +11,7 @@ impl Thread {
     /// Answers all unfinished requests with an error. Returns the error for the disk's owner.
     pub(super) fn end_by_a_bug(&mut self, panic: &(dyn Any + Send)) -> io::Error {
         let text = text(panic);
+        self.takes_guests = false;
         let live = &mut self.live;
         let shared = &live.shared;
         shared.failed.store(true, Ordering::SeqCst);

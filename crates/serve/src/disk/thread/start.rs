@@ -122,10 +122,11 @@ impl Thread {
         let stations = stations.collect();
         let mut live = Live::new(shared, stations, unfinished, feed);
         live.set_queue_timeout(queue_timeout);
+        let has_rates = !live.shared.rates.is_empty();
         let in_model_time = live.stations.iter().any(|station| station.in_model_time);
         let thread = Thread {
-            // A log may make its writer wait.
-            takes_guests: !in_model_time && core.log().is_none(),
+            // A log may make its writer wait. At its rate, an export has requests of any length that wait.
+            takes_guests: !in_model_time && !has_rates && core.log().is_none(),
             core,
             live,
             chosen,

@@ -64,6 +64,8 @@ struct Job {
     has_started: bool,
     /// True if the request counts as unfinished, because a step has gone to the engine.
     is_counted: bool,
+    /// True if a step was refused because the disk takes no writes.
+    is_refused: bool,
     /// Time at which the device was given the first step, and time of the end of the last step.
     times: Option<(Time, Time)>,
     /// Failure of the step at the lowest place, of the steps that have failed.
@@ -72,9 +74,11 @@ struct Job {
 
 /// A request of several steps that is over.
 pub(super) struct EndedJob {
+    /// The request, with the sectors of its steps.
     pub request: Request<()>,
     /// True if the request counts as unfinished.
     pub is_counted: bool,
+    pub is_refused: bool,
     /// Time at which the device was given the first step, and time of the end of the last step.
     pub times: Option<(Time, Time)>,
     pub to: Arc<dyn Completer>,
@@ -190,9 +194,10 @@ impl Steps {
         self.running == 0 || !self.is_long(submission) || !self.jobs.iter().flatten().any(is_like)
     }
 
-    /// Returns true if a request that goes to the engine is a request of a client, or the first step of such a request.
-    pub fn is_first(&self, to: &Arc<dyn Completer>, cookie: u64) -> bool {
-        !self.is_step(to) || cookie >> 32 == 0
+    /// Notes that a request was refused. Returns true if this is the first refusal of a client's request.
+    pub fn refuses(&mut self, to: &Arc<dyn Completer>, cookie: u64) -> bool {
+        let job = self.job_of(to, cookie);
+        job.is_none_or(|job| !std::mem::replace(&mut job.is_refused, true))
     }
 
     /// Notes that a request has gone to the engine. Returns true if a client's request counts as unfinished from now on.
@@ -347,6 +352,7 @@ impl Steps {
             in_flight: 0,
             has_started: false,
             is_counted: false,
+            is_refused: false,
             times: None,
             failure: None,
         };
@@ -385,17 +391,20 @@ impl Steps {
         self.running -= 1;
         self.release();
         let result = job.failure.map_or(Ok(()), Err);
-        let asked = &job.asked;
+        let (asked, start) = (&job.asked, job.asked.extent.start);
+        // If the client has gone, some steps are missing.
+        let extent = Extent::new(start, job.next - start);
         let request = Request {
             origin: asked.origin,
             class: asked.class,
-            ..Request::new((), asked.op, asked.extent, asked.arrived)
+            ..Request::new((), asked.op, extent, asked.arrived)
         };
-        let (is_counted, times) = (job.is_counted, job.times);
+        let (is_counted, is_refused, times) = (job.is_counted, job.is_refused, job.times);
         let (cookie, data, to) = job.end(self.sector_bytes);
         Some(EndedJob {
             request,
             is_counted,
+            is_refused,
             times,
             to,
             completion: Completion {

@@ -51,7 +51,7 @@ impl Live {
     /// Counts a client's request of several steps that is over.
     fn count_job(&mut self, now: Time, job: &EndedJob) {
         let (request, result) = (&job.request, &job.completion.result);
-        if let (true, Some((issued, ended))) = (job.is_counted, job.times) {
+        if let (true, false, Some((issued, ended))) = (job.is_counted, job.is_refused, job.times) {
             (self.metrics).finished(request, issued, ended, result.is_ok());
             return;
         }

@@ -84,7 +84,7 @@ impl World for Live {
         if let Some(failure) = refused {
             self.give_share_back(share);
             let refused = &mut self.metrics.exports[usize::from(origin.export)].refused;
-            *refused += u64::from(self.steps.is_first(&to, cookie));
+            *refused += u64::from(self.steps.refuses(&to, cookie));
             self.answer(&to, cookie, Err(failure), data);
             return Ok(None);
         }
