@@ -46,8 +46,10 @@ size = \"256MiB\""
             "$headtime" serve "$work/$1.toml" >"$work/server.out" 2>"$work/server.err" & ;;
     esac
     pid[$1]=$!
+    on_exit end_now "${pid[$1]}"
     wait_for 30 test -S "$to"
 }
+end_now() { kill "$1" 2>/dev/null || true; }
 end() { # SERVER
     kill "${pid[$1]}"
     wait "${pid[$1]}" || fail "$1 ended with $?"
