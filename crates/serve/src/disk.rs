@@ -1,6 +1,7 @@
 //! A disk's handle, which front ends use. The disk's thread is in `thread.rs`.
 
 mod addresses;
+mod batch;
 mod cause;
 mod log;
 mod options;
@@ -12,9 +13,10 @@ use crate::buffer::Pool;
 use crate::device::{Allocation, Control, ControlError, Device, Geometry};
 use crate::metrics::Snapshot;
 use crate::request::{Cut, Data, Submission};
+pub(crate) use batch::Batch;
 use headtime_engine::{self as engine, Config, Gate, GateError, GateOrder, GateSpec, Lane, Member};
-use headtime_sched::{Class, Flags, Op};
-use headtime_units::{Extent, Lba, Nanos, Rate, Sectors, Time};
+use headtime_sched::{Class, Op};
+use headtime_units::{Extent, Nanos, Rate, Sectors, Time};
 use rustix::event::EventfdFlags;
 use shared::{Order, Shared, lock};
 use std::fmt;
@@ -42,46 +44,6 @@ pub enum Refused {
     Stopped(Submission),
 }
 
-/// Requests that were submitted and not run yet, see [`Disk::run`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Batch {
-    requests: u32,
-    /// Bytes of the requests.
-    bytes: u64,
-    /// True if a thread that runs the requests may have to wait for the file system.
-    may_wait: bool,
-}
-
-impl Batch {
-    /// True if the batch is to be run before more requests are submitted, so that the first have their replies soon.
-    pub(crate) fn is_full(&self) -> bool {
-        self.requests >= BATCH
-    }
-
-    fn add(&mut self, submission: &Submission, shared: &Shared) {
-        let Geometry {
-            capacity,
-            sector_bytes,
-            ..
-        } = shared.geometry;
-        let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
-        self.requests += 1;
-        self.bytes += submission.extent.len.bytes(sector_bytes);
-        // Before these requests, the disk asks the file system for the file's length. Each member has a last sector.
-        self.may_wait |= submission.op == Op::Flush
-            || submission.flags.bits() & durable != 0
-            || submission.op.changes()
-                && (shared.members.len() > 1 || submission.extent.end() == Lba::ZERO + capacity);
-    }
-}
-
-/// Requests of a full batch.
-const BATCH: u32 = 16;
-
-/// Most bytes of requests that run on a front end's thread. The kernel copies cached data meanwhile, at about 10 GB/s. More
-/// bytes are copied while the front end sends others: with 256 KiB, a file lost a quarter of its reads at depth 32.
-const GUEST_BYTES: u64 = 64 << 10;
-
 /// The disk has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the disk has stopped")]
@@ -89,7 +51,11 @@ pub struct Stopped;
 
 /// A running disk. A clone is a handle to the same disk.
 #[derive(Clone)]
-pub struct Disk(Arc<Shared>, Arc<Mutex<Option<Thread>>>);
+pub struct Disk {
+    shared: Arc<Shared>,
+    /// State of the disk's thread, which the thread and front ends take turns to use. `None` once the thread has ended.
+    state: Arc<Mutex<Option<Thread>>>,
+}
 
 impl Disk {
     /// Starts a disk. `open` makes the disk's device on the disk's thread. If the disk does not start, the files that
@@ -152,22 +118,22 @@ impl Disk {
             .map_err(machine)?;
         let (shared, state) = starts.recv().expect("the thread reports before it ends")?;
         *lock(&shared.thread) = Some(thread);
-        Ok(Disk(shared, state))
+        Ok(Disk { shared, state })
     }
 
     /// Name of the disk.
     pub fn name(&self) -> &str {
-        &self.0.name
+        &self.shared.name
     }
 
     /// Geometry of the disk.
     pub fn geometry(&self) -> &Geometry {
-        &self.0.geometry
+        &self.shared.geometry
     }
 
     /// Number of devices of the disk.
     pub fn members(&self) -> usize {
-        self.0.members.len()
+        self.shared.members.len()
     }
 
     /// Capacity of a member's device.
@@ -177,17 +143,17 @@ impl Disk {
     /// If there is no such member.
     pub fn sectors_of(&self, member: Member) -> Sectors {
         self.check_member(member);
-        self.0.members[member.index()]
+        self.shared.members[member.index()]
     }
 
     /// Bytes of a sector.
     pub fn sector_bytes(&self) -> u32 {
-        self.0.geometry.sector_bytes
+        self.shared.geometry.sector_bytes
     }
 
     /// Bytes of the disk. The last sector may have fewer than the others.
     pub fn bytes(&self) -> u64 {
-        self.0.bytes
+        self.shared.bytes
     }
 
     /// All bytes of the disk.
@@ -198,7 +164,12 @@ impl Disk {
     /// Number of the client that a connection's requests are counted for, as process of the requests' origin; 0 if the
     /// requests go to the engine as they come. `peer` tells the peers of an export apart.
     pub(crate) fn client_of(&self, export: u16, peer: u32) -> u32 {
-        match self.0.shares.get(usize::from(export)).map(|share| share.by) {
+        match self
+            .shared
+            .shares
+            .get(usize::from(export))
+            .map(|share| share.by)
+        {
             None | Some(ShareBy::None) => 0,
             Some(ShareBy::Export) => 1 + u32::from(export),
             // Numbers of exports are below. Schedulers that know processes take equal peers of two exports for one.
@@ -208,37 +179,41 @@ impl Disk {
 
     /// Limit on the data that an export reads and writes in a second.
     pub fn rate_of(&self, export: u16) -> Option<Rate> {
-        self.0.rates.get(usize::from(export)).copied().flatten()
+        self.shared
+            .rates
+            .get(usize::from(export))
+            .copied()
+            .flatten()
     }
 
     /// Pool of buffers for requests to this disk.
     pub fn pool(&self) -> &Pool {
-        &self.0.pool
+        &self.shared.pool
     }
 
     /// The time, for [`Submission::arrived`].
     pub fn now(&self) -> Time {
-        self.0.clock.now()
+        self.shared.clock.now()
     }
 
     /// Returns true if writes are refused because of a failure, see [`Cause`].
     pub fn has_failed(&self) -> bool {
-        self.0.failed.load(Ordering::Relaxed)
+        self.shared.failed.load(Ordering::Relaxed)
     }
 
     /// Returns true if no more requests are taken. Requests that were taken may still be unfinished.
     pub fn is_stopped(&self) -> bool {
-        self.0.stopped.load(Ordering::SeqCst)
+        self.shared.stopped.load(Ordering::SeqCst)
     }
 
     /// Returns the source of allocation status, if the device has one.
     pub fn allocation(&self) -> Option<&Arc<dyn Allocation>> {
-        self.0.allocation.as_ref()
+        self.shared.allocation.as_ref()
     }
 
     /// Returns true if discarded sectors read as zeroes.
     pub fn discards_to_zeroes(&self) -> bool {
-        self.0.discards_to_zeroes
+        self.shared.discards_to_zeroes
     }
 
     /// Submits a request. If the request is taken, [`Submission::to`] gets the completion, even if the disk fails.
@@ -269,16 +244,18 @@ impl Disk {
         submission: Submission,
     ) -> Result<(), Refused> {
         self.check(&submission);
-        let shared = &*self.0;
+        let shared = &*self.shared;
         if shared.stopped.load(Ordering::Acquire) {
             return Err(Refused::Stopped(submission));
         }
-        batch.add(&submission, shared);
+        let with = batch.with(&submission, shared);
         shared.queue.push(submission).map_err(|submission| {
             shared.was_full.store(true, Ordering::SeqCst);
             self.ring();
             Refused::Full(submission)
-        })
+        })?;
+        *batch = with;
+        Ok(())
     }
 
     /// Runs a batch of requests. If the disk is idle and the requests are short, they run on the caller's thread, and
@@ -286,10 +263,9 @@ impl Disk {
     ///
     /// Only for threads that live as long as the disk, because the kernel cancels commands of a thread that ends.
     pub(crate) fn run(&self, batch: Batch) {
-        let is_short = !batch.may_wait && (1..=GUEST_BYTES).contains(&batch.bytes);
-        if !(is_short
-            && self.0.asleep.load(Ordering::Relaxed)
-            && run_for_guest(&self.1, batch.requests))
+        if !(batch.is_short()
+            && self.shared.asleep.load(Ordering::Relaxed)
+            && run_for_guest(&self.state, batch.requests))
         {
             self.wake(batch);
         }
@@ -302,8 +278,8 @@ impl Disk {
         }
         self.ring();
         // The thread may have ended meanwhile without having seen these requests.
-        if self.0.closed.load(Ordering::SeqCst) {
-            self.0.turn_away();
+        if self.shared.closed.load(Ordering::SeqCst) {
+            self.shared.turn_away();
         }
     }
 
@@ -323,14 +299,14 @@ impl Disk {
                 Err(Refused::Stopped(back)) => return Err(back),
                 Err(Refused::Full(back)) => submission = back,
             }
-            let room = self.0.room.notified();
+            let room = self.shared.room.notified();
             tokio::pin!(room);
             room.as_mut().enable();
             // The queue may have got room between the refusal and now.
-            if self.0.queue.is_full() {
-                self.0.was_full.store(true, Ordering::SeqCst);
+            if self.shared.queue.is_full() {
+                self.shared.was_full.store(true, Ordering::SeqCst);
                 // A full queue is emptied by a thread that is awake.
-                if self.0.queue.is_full() {
+                if self.shared.queue.is_full() {
                     room.await;
                 }
             }
@@ -342,8 +318,8 @@ impl Disk {
             capacity,
             sector_bytes,
             ..
-        } = self.0.geometry;
-        let (export, exports) = (submission.origin.export, self.0.exports);
+        } = self.shared.geometry;
+        let (export, exports) = (submission.origin.export, self.shared.exports);
         assert!(export < exports, "export {export} of a disk of {exports}");
         let Extent { start, len } = submission.extent;
         assert!(
@@ -379,8 +355,8 @@ impl Disk {
     /// Removes the files that starting this disk has made, if they hold no data. A server that cannot start another of
     /// its parts calls this before [`Disk::stop`].
     pub fn remove_made(&self) {
-        self.0.given_up.store(true, Ordering::SeqCst);
-        self.0.made.iter().for_each(Made::remove);
+        self.shared.given_up.store(true, Ordering::SeqCst);
+        self.shared.made.iter().for_each(Made::remove);
     }
 
     /// Swaps the scheduler while the disk runs. In a volume, swaps the first member's scheduler.
@@ -455,7 +431,7 @@ impl Disk {
     /// If there is no such member.
     pub fn set_gate_of(&self, member: Member, gate: &GateSpec) -> Result<(), GateError> {
         self.check_member(member);
-        gate.build(&self.0.config)?;
+        gate.build(&self.shared.config)?;
         self.order(Order::NamedGate(member, gate.clone()));
         Ok(())
     }
@@ -489,7 +465,7 @@ impl Disk {
 
     /// Configuration of the disk's engines.
     pub fn engine_config(&self) -> &Config {
-        &self.0.config
+        &self.shared.config
     }
 
     fn order_of(&self, member: Member, make: impl FnOnce() -> engine::Order + Send + 'static) {
@@ -573,7 +549,7 @@ impl Disk {
         // Callers that asked a stuck disk may have given up since. Their orders are removed here so that they do not
         // pile up.
         let asked = |order: &Order| !matches!(order, Order::Snapshot(to) if to.is_closed());
-        lock(&self.0.orders).retain(asked);
+        lock(&self.shared.orders).retain(asked);
         self.order(Order::Snapshot(sender));
         receiver.await.map_err(|_| Stopped)
     }
@@ -587,7 +563,7 @@ impl Disk {
     /// If the last flush or the log failed, or the thread had ended by a bug.
     pub fn stop(&self) -> io::Result<()> {
         self.order(Order::Stop);
-        match lock(&self.0.thread).take() {
+        match lock(&self.shared.thread).take() {
             Some(thread) => match thread.join() {
                 Ok(result) => result,
                 // The thread has logged the reason.
@@ -608,14 +584,14 @@ impl Disk {
     }
 
     fn order(&self, order: Order) {
-        let mut orders = lock(&self.0.orders);
-        if self.0.closed.load(Ordering::SeqCst) {
+        let mut orders = lock(&self.shared.orders);
+        if self.shared.closed.load(Ordering::SeqCst) {
             // Dropping the order drops its sender, so a waiting caller sees that there will be no answer.
             return;
         }
         orders.push(order);
         drop(orders);
-        self.0.ordered.store(true, Ordering::SeqCst);
+        self.shared.ordered.store(true, Ordering::SeqCst);
         self.ring();
     }
 
@@ -623,16 +599,18 @@ impl Disk {
     fn ring(&self) {
         // A thread that goes to sleep after this fence sees the request or order that was stored before the fence.
         std::sync::atomic::fence(Ordering::SeqCst);
-        if self.0.asleep.load(Ordering::Relaxed) && self.0.asleep.swap(false, Ordering::SeqCst) {
+        if self.shared.asleep.load(Ordering::Relaxed)
+            && self.shared.asleep.swap(false, Ordering::SeqCst)
+        {
             // The write can fail only if the doorbell's counter is full. The doorbell rings already then.
-            let _ = rustix::io::write(&self.0.doorbell, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.shared.doorbell, &1u64.to_ne_bytes());
         }
     }
 }
 
 impl fmt::Debug for Disk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Disk({}, {:?})", self.0.name, self.0.geometry)
+        write!(f, "Disk({}, {:?})", self.shared.name, self.shared.geometry)
     }
 }
 

@@ -98,6 +98,12 @@ pub trait Completer: Send + Sync + std::fmt::Debug {
     fn wake(&self) {}
 }
 
+/// Returns true if the success of a request promises that data are on the medium.
+pub(crate) fn is_durable(op: Op, flags: Flags) -> bool {
+    let is_forced = flags.has(Flags::FUA) || flags.has(Flags::PREFLUSH);
+    op == Op::Flush || op == Op::Write && is_forced
+}
+
 /// Kind of a failure of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

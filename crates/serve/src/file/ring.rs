@@ -472,9 +472,9 @@ mod tests {
         assert!(!is_in_memory(&opened("/dev/zero")));
         assert!(!is_in_memory(&opened("/dev")));
         assert!(!is_in_memory(&opened("/proc/self/status")));
-        let path = "/dev/shm/headtime-in-memory";
-        if std::fs::write(path, [0]).is_ok() {
-            let is = is_in_memory(&opened(path));
+        let path = format!("/dev/shm/headtime-in-memory-{}", std::process::id());
+        if std::fs::write(&path, [0]).is_ok() {
+            let is = is_in_memory(&opened(&path));
             std::fs::remove_file(path).expect("is there");
             assert!(is, "/dev/shm is on tmpfs");
         }

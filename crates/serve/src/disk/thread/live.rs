@@ -14,11 +14,11 @@ use crate::device::{Device, Parts};
 use crate::estimate::HeadTimeEstimate;
 use crate::goals::feed::Feed;
 use crate::metrics::{Metrics, op_name};
-use crate::request::{Completer, Completion, Data, Failure, Kind, Submission};
+use crate::request::{Completer, Completion, Data, Failure, Kind, Submission, is_durable};
 use headtime_engine::shares::ShareOf;
 use headtime_engine::{DelayCounts, Done, DriveTag, Finished, Member, Outcome, RequestId};
 use headtime_linux::clock::Clock;
-use headtime_sched::{Flags, Op, Origin, Request};
+use headtime_sched::{Op, Origin, Request};
 use headtime_units::{Lba, Nanos, Sectors, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -379,7 +379,7 @@ impl Live {
 
     /// Decides whether a client may be told that the device has done its request.
     fn confirmed(&mut self, request: &Request<()>, mark: Mark) -> Result<(), Failure> {
-        let durable = is_durable(request);
+        let durable = is_durable(request.op, request.flags);
         if durable {
             // Success promises that all data are on the medium, so the files are checked first.
             self.check_backing();
@@ -400,7 +400,7 @@ impl Live {
     /// although data are lost.
     fn broken_promise(&mut self, member: Member, tag: DriveTag, failure: &Failure) {
         let given = self.stations[member.index()].given[tag.index()];
-        let Some(request) = given.filter(is_durable) else {
+        let Some(request) = given.filter(|given| is_durable(given.op, given.flags)) else {
             return;
         };
         let (extent, failure) = (request.extent, *failure);
@@ -449,7 +449,7 @@ impl Live {
             Op::Write => self.latch(Cause::Write {
                 extent,
                 failure,
-                durable: is_durable(request),
+                durable: is_durable(request.op, request.flags),
             }),
             Op::Flush => self.latch(Cause::Flush { failure }),
             // A discard is only advice. If the device refuses a discard, nothing has changed.
@@ -552,13 +552,6 @@ impl Live {
             to.wake();
         }
     }
-}
-
-/// Returns true if the success of a request promises that data are on the medium.
-fn is_durable<T>(request: &Request<T>) -> bool {
-    let durable = Flags::FUA.bits() | Flags::PREFLUSH.bits();
-    let writes = request.op == Op::Write && request.flags.bits() & durable != 0;
-    request.op == Op::Flush || writes
 }
 
 /// Cookie of the flush that ends a disk. Front ends number their requests from 0.

@@ -104,12 +104,14 @@ impl Session {
     /// Returns true if the replies wait for more. While the disk has requests of the client, no reply waits: the task would
     /// take the processor's time from the disk.
     pub(super) fn replies_may_wait(&mut self) -> bool {
-        if self.output.is_empty() || self.written > 0 || self.unanswered > self.output.len() {
+        if self.output.is_empty() {
             return false;
         }
+        let is_all = self.written == 0 && self.unanswered == self.output.len();
         let (channel, replies) = (&self.channel, self.output.iter().map(Reply::len));
         let now = self.terms.export.disk.now();
-        self.pace.may_wait(now, replies, || channel.holds_unread())
+        self.pace
+            .may_wait(now, replies, || is_all && channel.holds_unread())
     }
 
     /// Writes replies. Returns true if any bytes were written.
