@@ -47,6 +47,8 @@ size = \"256MiB\""
     esac
     pid[$1]=$!
     on_exit end_now "${pid[$1]}"
+    # `wait_for` ends if this process has ended.
+    local server=${pid[$1]}
     wait_for 30 test -S "$to"
 }
 end_now() { kill "$1" 2>/dev/null || true; }
